@@ -1,6 +1,6 @@
-//! `cargo xtask deny`: licences, banned crates and sources of every dependency, by the lists in `deny.toml`.
-//! The short form reads `cargo metadata` and needs nothing else. `--full` runs cargo-deny itself, which also reads the
-//! licence files, and its advisories where their database can be fetched.
+//! `cargo xtask deny`: checks the licence, name and source of every dependency against the lists in
+//! `deny.toml`. The short form needs only `cargo metadata`. `--full` also runs cargo-deny, which reads the
+//! licence files and, if the advisory database can be fetched, checks for advisories.
 
 use std::collections::BTreeSet;
 
@@ -43,32 +43,33 @@ fn check_metadata() -> Result<()> {
         let field = |name: &str| package[name].as_str().unwrap_or_default();
         let name = format!("{} {}", field("name"), field("version"));
         if !is_allowed(field("license"), &allowed) {
-            violations.push(format!("{name}: the licence \"{}\" is not in deny.toml", field("license")));
+            violations
+                .push(format!("{name}: the licence \"{}\" is not allowed by deny.toml", field("license")));
         }
         if banned.contains(field("name")) {
             violations.push(format!("{name} is banned by deny.toml"));
         }
         if !package["source"].is_null() && field("source") != CRATES_IO {
-            violations.push(format!("{name} comes from {}", field("source")));
+            violations.push(format!("{name} comes from {}, not from crates.io", field("source")));
         }
-        // Only our own crates have no source. A published crate needs a version for every dependency.
+        // Only workspace crates have no source. A published crate needs a version for every dependency.
         let dependencies = package["dependencies"].as_array().into_iter().flatten();
         for dependency in
             dependencies.filter(|_| package["source"].is_null() && !package["publish"].is_array())
         {
             if dependency["req"] == "*" && dependency["kind"] != "dev" {
-                violations.push(format!("{name}: {} has no version", dependency["name"]));
+                violations.push(format!("{name}: the dependency {} has no version", dependency["name"]));
             }
         }
     }
     if !violations.is_empty() {
-        bail!("dependencies: {}", violations.join("\n"));
+        bail!("deny.toml is violated:\n{}", violations.join("\n"));
     }
-    println!("{} packages: licences, bans and sources hold", packages.len());
+    println!("deny: {} packages have allowed licences, names and sources", packages.len());
     Ok(())
 }
 
-/// Whether an SPDX expression can be met with the allowed licences. `/` is an old way to write OR.
+/// Whether the allowed licences satisfy an SPDX expression. `/` is a legacy spelling of OR.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -112,7 +113,7 @@ fn run_cargo_deny() -> Result<()> {
     }
     run_program(cargo().args(["deny", "--all-features", "check"]).args(CHECKS))?;
     if let Err(e) = read_output(cargo().args(["deny", "fetch", "db"])) {
-        println!("advisories: skipped, because their database cannot be fetched ({})", first_line(&e));
+        println!("advisories: skipped because the database cannot be fetched ({})", first_line(&e));
         return Ok(());
     }
     run_program(cargo().args(["deny", "--all-features", "check", "advisories"]))

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: builds the binary that is packaged, with the profile `dist`. On Linux with glibc it is linked
-//! statically and stays position-independent. Prints the path and the size; fails if the kernel cannot randomise its address.
+//! `cargo xtask dist`: builds the binary for packaging with the profile `dist`, and prints its path and size.
+//! On Linux with glibc it fails unless the binary is a static, position-independent executable.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,13 +15,13 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Builds the packaged binary and gives its path.
+/// Builds the packaged binary and returns its path.
 pub fn build() -> Result<PathBuf> {
     let host = read_output(Command::new("rustc").args(["--print", "host-tuple"]))?.trim().to_owned();
     let is_glibc = host.ends_with("linux-gnu");
     let mut build = cargo();
     build.args(["build", "--profile", "dist", "--package", "milepost-cli"]);
-    // With an explicit target the flags do not reach build scripts and macros, which cannot be linked statically.
+    // With an explicit target, the flags do not apply to build scripts and macros, which cannot be static.
     build.args(["--target", &host]);
     if is_glibc {
         build.env("RUSTFLAGS", "-C target-feature=+crt-static");
@@ -35,7 +35,7 @@ pub fn build() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// A static binary has no interpreter; one whose address can be randomised is of type DYN and flagged PIE.
+/// A static binary has no interpreter. Address randomisation needs type DYN and the flag PIE.
 fn check_linkage(binary: &std::path::Path) -> Result<()> {
     let about = read_output(
         Command::new("readelf").args(["--file-header", "--program-headers", "--dynamic"]).arg(binary),

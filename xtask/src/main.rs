@@ -1,6 +1,6 @@
-//! The project's own commands: `cargo xtask setup | test | dist | bench | faults`.
+//! The project's own commands, run as `cargo xtask COMMAND`; `USAGE` lists them.
 
-// Here the environment is read and plain files are written: nothing of this is part of the product.
+// xtask reads the environment and writes plain files. It is not part of the product.
 #![allow(clippy::disallowed_methods)]
 
 mod agents;
@@ -18,7 +18,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | bench | survival [--tuning] [--check]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | bench [--short] [--check] [NAME…] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();

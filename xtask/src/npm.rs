@@ -1,4 +1,5 @@
-//! Programs from npm's registry, each in a folder of its own below `target/`; nothing else on the machine changes.
+//! Installs programs from the npm registry, each into its own folder below `target/`.
+//! Changes nothing else on the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,10 +8,11 @@ use anyhow::{Context, Result, ensure};
 
 use crate::shell::run_program;
 
-/// Where a package is, installed if it is not there. The folder should name the version: what is there is not looked at.
+/// Installs a package into a folder, if it is not installed yet, and returns its `node_modules` folder.
+/// The version of an existing installation is not checked, so the folder's name should contain the version.
 pub fn install(folder: &Path, package: &str) -> Result<PathBuf> {
     let modules = folder.join("node_modules");
-    // Written last, so that an installation that broke off is made again.
+    // Written last, so that an interrupted installation is repeated.
     let done = folder.join("done");
     if !done.exists() {
         std::fs::create_dir_all(folder)?;
@@ -18,13 +20,13 @@ pub fn install(folder: &Path, package: &str) -> Result<PathBuf> {
         npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
             .arg(folder)
             .arg(package);
-        run_program(&mut npm).with_context(|| format!("{package} could not be installed"))?;
+        run_program(&mut npm).with_context(|| format!("cannot install {package}"))?;
         std::fs::write(done, package)?;
     }
     Ok(modules)
 }
 
-/// A program of a package that is installed.
+/// The path of a program from an installed package.
 pub fn program(modules: &Path, name: &str) -> Result<PathBuf> {
     let program = modules.join(".bin").join(name);
     ensure!(program.exists(), "{} is missing after the installation", program.display());

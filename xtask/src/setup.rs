@@ -1,5 +1,5 @@
-//! `cargo xtask setup`: the programs that tests need and a fresh machine lacks, through apt.
-//! Where apt or the rights are missing it says what will be skipped and goes on; with everything there it does nothing.
+//! `cargo xtask setup`: installs the programs that the tests need, through apt. Does nothing if none is
+//! missing. If it cannot install a program, it prints which tests will be skipped and does not fail.
 
 use std::process::Command;
 
@@ -7,27 +7,29 @@ use anyhow::Result;
 
 use crate::shell::{is_installed, is_root, run_program};
 
-/// A program, the package that has it, and what cannot be tried without it.
+/// A program, the package that provides it, and what is skipped without it.
 const NEEDED: [(&str, &str, &str); 5] = [
-    ("git", "git", "tests of worktrees, and the fault `outbox`"),
+    ("git", "git", "the worktree tests and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
-    ("strace", "strace", "the fault `stopped`, the exact part of `kill`, fsyncs counted by `bench`"),
-    ("node", "nodejs", "tests of OpenCode's plugin"),
+    (
+        "strace",
+        "strace",
+        "the faults `stopped`, `prune`, `failed-sync` and `creation`, parts of `kill`, and the fsync counts of `bench`",
+    ),
+    ("node", "nodejs", "the tests of the OpenCode plugin"),
     ("mkfs.ext4", "e2fsprogs", "the fault `power-cut`"),
 ];
 
 pub fn run() -> Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|(program, ..)| !is_installed(program)).collect();
     if missing.is_empty() {
-        println!("setup: everything is there");
+        println!("setup: all programs are installed");
         return Ok(());
     }
     if !is_root() || !is_installed("apt-get") {
-        let why = if is_root() { "there is no apt-get" } else { "not root" };
+        let why = if is_root() { "apt-get is missing" } else { "not root" };
         for (program, _, without) in missing {
-            println!(
-                "setup: {program} is missing and cannot be installed ({why}): skipped will be {without}"
-            );
+            println!("setup: {program} is missing and cannot be installed ({why}); this skips {without}");
         }
         return Ok(());
     }
@@ -37,12 +39,12 @@ pub fn run() -> Result<()> {
         command
     };
     if let Err(e) = run_program(apt().arg("update")) {
-        println!("setup: {e:#}; going on with the package lists that are there");
+        println!("setup: {e:#}; continuing with the existing package lists");
     }
     for (program, package, without) in missing {
         match run_program(apt().args(["install", "-y", "--no-install-recommends", package])) {
             Ok(()) => println!("setup: {program} installed"),
-            Err(e) => println!("setup: {program} is missing ({e:#}): skipped will be {without}"),
+            Err(e) => println!("setup: cannot install {program} ({e:#}); this skips {without}"),
         }
     }
     Ok(())

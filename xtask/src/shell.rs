@@ -1,5 +1,5 @@
-//! Running programs: the root of the repository, cargo, and what a machine has.
-//! Every failure names the command line that failed.
+//! Runs cargo and other programs, and checks what this machine provides.
+//! Every error names the command line that failed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,43 +13,42 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// The cargo that runs this.
+/// A command for the cargo that started this process, run in the repository's root.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Runs to the end, its output passed on.
+/// Runs a command to completion. It inherits stdout and stderr.
 pub fn run_program(command: &mut Command) -> Result<()> {
     let line = line(command);
-    let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
+    let status = command.status().with_context(|| format!("cannot start `{line}`"))?;
     if !status.success() {
-        bail!("`{line}` ended with {status}");
+        bail!("`{line}` failed: {status}");
     }
     Ok(())
 }
 
-/// Runs to the end and gives what it wrote to stdout.
+/// Runs a command to completion and returns its stdout.
 pub fn read_output(command: &mut Command) -> Result<String> {
     let line = line(command);
-    let output =
-        command.stdin(Stdio::null()).output().with_context(|| format!("`{line}` could not be started"))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start `{line}`"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{line}` ended with {}: {}", output.status, said.trim());
+        bail!("`{line}` failed: {}: {}", output.status, said.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a program is on the path, or where administrators' programs are.
+/// Whether a program is in a folder of PATH, in `/usr/sbin` or in `/sbin`.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.into_iter().any(|folder| folder.join(program).is_file())
 }
 
-/// Whether this process may mount file systems and install packages.
+/// Whether this process runs as root and can therefore mount file systems and install packages.
 pub fn is_root() -> bool {
     read_output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }

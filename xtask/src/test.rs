@@ -1,5 +1,5 @@
-//! `cargo xtask test`: everything that must hold, in the order in which it is cheapest to find out.
-//! Stops at the first step that fails and names it; prints how long each step took.
+//! `cargo xtask test`: runs every check, cheapest first. Prints the duration of each step.
+//! Stops at the first step that fails and names it.
 
 use std::time::Instant;
 
@@ -31,12 +31,12 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("api", architecture::api::run)?;
     step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("faults", || faults::run(size, &[]))?;
-    // The clients and the agents come from the network, and are large: not for every run.
+    // These download large MCP clients and agents, so only `--full` runs them.
     if is_full {
         step("mcp", mcp::run)?;
         step("agents", || agents::run(&[]))?;
     }
-    // Only what is counted: times say nothing on a machine that does other things.
+    // Counts only: timings are meaningless on a busy machine.
     step("counts", || bench::run(&["--short", "--check", "fsyncs", "space", "prune"]))?;
     step("survival", || survival::run(&["--check"]))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
@@ -46,8 +46,9 @@ pub fn run(size: faults::Size) -> Result<()> {
     Ok(())
 }
 
-/// Checks what people build besides the default: the library without features, with each alone and with all, and the
-/// command line without its defaults and with exact token counters.
+/// Lints feature combinations that the workspace build does not cover: the library without features, with
+/// single features and with all of them; the command line without default features, with and without exact
+/// token counters.
 fn features() -> Result<()> {
     let library =
         ["", "sqlite", "bundled", "interop", "brief", "exact-tokens"].map(|name| ("milepost", name));
@@ -69,7 +70,7 @@ fn features() -> Result<()> {
     ]))
 }
 
-/// Packs every crate that is published, as `cargo publish` would, without building it again.
+/// Packages every published crate as `cargo publish` does, without the verification build.
 fn package() -> Result<()> {
     let args = ["package", "--quiet", "--workspace", "--exclude", "xtask", "--allow-dirty", "--no-verify"];
     run_program(cargo().args(args))
@@ -78,7 +79,7 @@ fn package() -> Result<()> {
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("== {name}");
     let start = Instant::now();
-    work().with_context(|| format!("the step `{name}` failed"))?;
+    work().with_context(|| format!("step `{name}` failed"))?;
     println!("== {name}: {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! The error of a command: from the library, from the command line itself, from stdout, or from a program that was run.
-//! Each has a reason code, a message, an exit code and perhaps a hint. How they look is decided in `present`.
+//! `CommandError`: an error from the library, from the command line, from stdout, or from a program that a
+//! command ran. It carries a reason code, a message, an exit code and sometimes a hint. `present` decides how
+//! it looks.
 
 use std::io;
 
@@ -9,45 +10,45 @@ use milepost::{Error, ReasonCode};
 
 use crate::error_advice::Exit;
 
-/// The result of a command, or of a step of one.
+/// The result of a command or of one of its steps.
 pub(crate) type Result<T, E = CommandError> = std::result::Result<T, E>;
 
-/// The error of a command.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    /// An error of the library.
+    /// An error from the library.
     #[error(transparent)]
     Library(Error),
-    /// An error that the command line reports itself.
+    /// An error that the command line itself detected.
     #[error("{message}")]
     Reported {
-        /// The code for programs.
+        /// The machine-readable code.
         reason: ReasonCode,
-        /// One line for people.
+        /// One line of text for people.
         message: String,
-        /// What to do about it.
+        /// How to fix the problem.
         hint: Option<String>,
         /// The exit code.
         exit: Exit,
-        /// Lines for people above the message.
+        /// Lines printed above the message.
         details: Vec<String>,
     },
-    /// stdout could not be written.
+    /// Writing to stdout failed.
     #[error("stdout could not be written")]
     Stdout(#[source] io::Error),
-    /// The document has reported it; only the exit code is left.
+    /// The printed document already reports the problem; only the exit code remains.
     #[error("")]
     ExitOnly(Exit),
-    /// An error of a command that runs a program: reported as ever, with an exit code of its own.
+    /// An error in a command that runs another program: reported as usual, with exit code 125.
     #[error(transparent)]
     Supervisor(Box<CommandError>),
-    /// The exit code of the program that was run.
+    /// The exit code of the program that the command ran.
     #[error("")]
     ChildExit(u8),
 }
 
 impl CommandError {
-    /// An error of the command line itself, with the exit code that fits its reason.
+    /// Creates an error of the command line, with the default exit code for its reason.
     pub(crate) fn new(reason: ReasonCode, message: impl Into<String>) -> Self {
         let exit = match reason {
             ReasonCode::Usage => Exit::Usage,
@@ -59,12 +60,12 @@ impl CommandError {
         Self::Reported { reason, message: message.into(), hint: None, exit, details: Vec::new() }
     }
 
-    /// A wrong flag, argument or setting.
+    /// Creates an error for an invalid flag, argument or setting.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ReasonCode::Usage, message)
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint on how to fix the problem.
     pub(crate) fn with_hint(mut self, text: impl Into<String>) -> Self {
         if let Self::Reported { hint, .. } = &mut self {
             *hint = Some(text.into());
@@ -72,7 +73,7 @@ impl CommandError {
         self
     }
 
-    /// Lines for people above the message.
+    /// Lines printed above the message.
     pub(crate) fn details(&self) -> &[String] {
         match self {
             Self::Reported { details, .. } => details,
@@ -81,7 +82,7 @@ impl CommandError {
         }
     }
 
-    /// Adds lines above the message.
+    /// Adds lines to print above the message.
     pub(crate) fn with_details(mut self, lines: Vec<String>) -> Self {
         if let Self::Reported { details, .. } = &mut self {
             *details = lines;
@@ -89,17 +90,17 @@ impl CommandError {
         self
     }
 
-    /// The same as an error of a command that runs a program.
+    /// Turns this into the error of a command that runs another program.
     pub(crate) fn into_supervisor(self) -> Self {
         match self {
             Self::ChildExit(_) | Self::Supervisor(_) => self,
-            // These exit codes are the supervisor's already.
+            // These exit codes already belong to the supervisor.
             Self::Reported { exit: Exit::Supervisor | Exit::NotExecutable | Exit::NoProgram, .. } => self,
             other => Self::Supervisor(Box::new(other)),
         }
     }
 
-    /// Ends with another code.
+    /// Replaces the exit code.
     pub(crate) fn with_exit(mut self, code: Exit) -> Self {
         if let Self::Reported { exit, .. } = &mut self {
             *exit = code;

@@ -1,5 +1,5 @@
-//! Advice for the library's errors: the exit code and the hint of each. Every error is named, so that a new one does not
-//! compile without a decision. Messages and reason codes are the library's own.
+//! Maps each library error to an exit code and a hint. The match names every variant, so a new one does not
+//! compile until both are decided. Messages and reason codes belong to the library.
 
 use milepost::interop::InteropError;
 use milepost::model::{RunId, ValidationError};
@@ -10,96 +10,108 @@ use milepost::{Error, ReasonCode};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// It failed.
+    /// The command failed.
     Failed = 1,
-    /// Wrong flag, argument, id or value.
+    /// Invalid flag, argument, id or value.
     Usage = 2,
-    /// Done in part, or with an older good checkpoint.
+    /// Partly done, or an older intact checkpoint was used instead.
     Partly = 3,
-    /// There is nothing.
+    /// There is nothing to return, or the answer is no.
     Nothing = 4,
     /// Damage was found.
     Damaged = 5,
-    /// There is no store.
+    /// The store does not exist.
     NoStore = 10,
     /// The store is busy.
     Busy = 11,
     /// The store or the project's configuration is not trusted.
     Untrusted = 12,
-    /// The store is newer than this program.
+    /// The store's format is newer than this program supports.
     Newer = 13,
     /// A reference was not found, or is ambiguous.
     NotFound = 14,
-    /// It needs `--yes` or `--force`.
+    /// The command needs confirmation, such as `--yes` or `--force`.
     Unconfirmed = 15,
-    /// A command that runs another failed itself.
+    /// A command that runs another program failed itself.
     Supervisor = 125,
     /// The program to run cannot be executed.
     NotExecutable = 126,
-    /// The program to run is not there.
+    /// The program to run was not found.
     NoProgram = 127,
 }
 
-/// The exit code for an error of the library, and what to do about it.
+/// The exit code for a library error, and a hint on how to fix it.
 pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
     let no_hint = |exit| (exit, None);
     let hint = |exit, text: &str| (exit, Some(text.to_owned()));
     match error {
         Error::Id(_) => hint(
             Exit::Usage,
-            "use letters, digits, '.', '_' and '-', at most 128, starting with a letter or digit",
+            "use 1 to 128 letters, digits, '.', '_' or '-'; start with a letter or digit and do not end with '.'",
         ),
         Error::Schema(invalid) => hint(
             Exit::Failed,
-            limit_hint(invalid).unwrap_or("`milepost schema` prints what a checkpoint may hold"),
+            limit_hint(invalid).unwrap_or("`milepost schema` prints the JSON Schema of a checkpoint"),
         ),
         Error::Value { source, .. } => (Exit::Usage, limit_hint(source).map(str::to_owned)),
         Error::Damaged(_) => hint(
             Exit::Damaged,
-            "`milepost verify` lists everything that is damaged, `milepost doctor` what can be done",
+            "run `milepost verify` to list all damage and `milepost doctor` to see what can be repaired",
         ),
         Error::Newer { .. } => hint(Exit::Newer, "update milepost; nothing was changed"),
-        Error::NotFound { .. } => hint(Exit::NotFound, "`milepost list` shows what is there"),
-        Error::Ambiguous { .. } => hint(Exit::NotFound, "give more of the id, or name the run with --run"),
-        Error::NoRun(_) => hint(Exit::NotFound, "`milepost runs` lists the runs"),
+        Error::NotFound { .. } => hint(Exit::NotFound, "run `milepost list` to see the checkpoints"),
+        Error::Ambiguous { .. } => {
+            hint(Exit::NotFound, "use a longer prefix of the id, or select the run with --run")
+        }
+        Error::NoRun(_) => hint(Exit::NotFound, "run `milepost runs` to list the runs"),
         Error::WhichRun { .. } => {
-            hint(Exit::NotFound, "name the run with --run ID or MILEPOST_RUN; `milepost runs` lists them")
+            hint(Exit::NotFound, "select a run with --run ID or MILEPOST_RUN; `milepost runs` lists them")
         }
-        Error::NoState { .. } => {
-            hint(Exit::Nothing, "save one with `milepost save --input FILE`, its member `state`")
+        Error::NoState { .. } => hint(
+            Exit::Nothing,
+            "save one with `milepost save --input FILE`, where FILE is JSON with a `state` member",
+        ),
+        Error::RestoreRefused { flag, .. } => {
+            hint(Exit::Unconfirmed, &format!("add {flag} to write it anyway"))
         }
-        Error::RestoreRefused { flag, .. } => hint(Exit::Unconfirmed, &format!("add {flag} if you mean it")),
-        Error::OwnerAlive { .. } => hint(Exit::Failed, "wait until it ends, or use another run id"),
+        Error::OwnerAlive { .. } => {
+            hint(Exit::Failed, "wait until that process exits, or use another run id")
+        }
         Error::NotResumable { run, reason, .. } => (Exit::Failed, Some(not_resumable_hint(run, *reason))),
         Error::RunExists(_) => {
-            hint(Exit::Usage, "use another id, or go on with it: `milepost run --rejoin --run ID`")
+            hint(Exit::Usage, "use another id, or continue that run with `milepost run --rejoin --run ID`")
         }
-        Error::StepNotBegun { .. } => {
-            hint(Exit::Usage, "`milepost step begin ID` begins it, `step skip ID` leaves it out")
-        }
+        Error::StepNotBegun { .. } => hint(
+            Exit::Usage,
+            "run `milepost step begin ID` to begin it, or `milepost step skip ID` to skip it",
+        ),
         Error::CaptureMoved => hint(Exit::Busy, "try again"),
         Error::MissingOption(name) => {
-            hint(Exit::Usage, &format!("say .{name}(…) before the session is built"))
+            hint(Exit::Usage, &format!("call .{name}(…) before you build the session"))
         }
-        Error::SessionRunning => hint(Exit::Usage, "stop it first, or go on with it"),
-        Error::OverBudget(over) if over.shrunk() => hint(Exit::Failed, "allow at least 60 tokens"),
+        Error::SessionRunning => hint(Exit::Usage, "stop the running session first, or keep using it"),
+        Error::OverBudget(over) if over.shrunk() => {
+            hint(Exit::Failed, "raise the budget to at least 60 tokens")
+        }
         Error::OverBudget(over) => {
             let needed = over.needed();
             hint(
                 Exit::Failed,
-                &format!("allow {needed} tokens, or add --overflow shrink or --overflow exceed"),
+                &format!(
+                    "raise the budget to {needed} tokens, or add --overflow shrink or --overflow exceed"
+                ),
             )
         }
         Error::BriefExists { .. } => hint(
             Exit::Failed,
-            "give it an id of its own (`checkpoint:` in its front matter); `milepost brief new` makes one",
+            "set a unique id in its front matter (`checkpoint:`); `milepost brief new` generates one",
         ),
-        Error::ZeroInterval => hint(Exit::Usage, "give an interval such as 30s, 5m or 2h"),
+        Error::ZeroInterval => hint(Exit::Usage, "use an interval such as 30s, 5m or 2h"),
         Error::Provider(_) | Error::ProviderPanicked(_) | Error::TimerThread(_) => no_hint(Exit::Failed),
         Error::Forked { .. } => hint(Exit::Failed, "open the run again in this process"),
         Error::Interop(InteropError::Nothing { .. }) => hint(
             Exit::Usage,
-            "`milepost help import` lists the formats; PATH is the folder, or the one around it",
+            "`milepost help import` lists the formats; PATH must be the folder of one of them, or its parent",
         ),
         Error::Interop(InteropError::Document { source, .. }) => {
             let is_newer = source.reason() == ReasonCode::StoreNewer;
@@ -108,20 +120,22 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
         }
         Error::Interop(InteropError::Database { .. }) => no_hint(Exit::Failed),
         Error::Interop(_) => no_hint(Exit::Usage),
-        Error::Conflict { .. } => hint(Exit::Failed, "copy into an empty store, or delete that run there"),
+        Error::Conflict { .. } => {
+            hint(Exit::Failed, "copy into an empty store, or delete the run in the destination store first")
+        }
         Error::SecretsLeave { .. } => {
-            hint(Exit::Unconfirmed, "look at them, then add --yes to let them leave")
+            hint(Exit::Unconfirmed, "review these values, then add --yes to export them anyway")
         }
         Error::ConfigUntrusted { adoptable: true, .. } => hint(
             Exit::Untrusted,
-            "run `milepost trust` to review it, or name a store with --store for this command",
+            "run `milepost trust` to review it, or select a store with --store for this command",
         ),
         Error::ConfigUntrusted { .. } => hint(
             Exit::Untrusted,
-            "remove or replace it; if another user's file is meant, set MILEPOST_TRUST to its folder",
+            "remove or replace the file; to use another user's file, set MILEPOST_TRUST to its folder",
         ),
         Error::File { what: "removed", .. } => {
-            hint(Exit::Failed, "mend its permissions; `milepost doctor --fix` removes it then")
+            hint(Exit::Failed, "fix its permissions, then run `milepost doctor --fix` to remove it")
         }
         Error::File { what: "written", .. } => no_hint(Exit::Failed),
         Error::File { .. } => no_hint(Exit::Usage),
@@ -135,66 +149,69 @@ fn store_advice(error: &StoreError) -> (Exit, Option<String>) {
     match error {
         StoreError::Address(_) => no_hint(Exit::Usage),
         StoreError::Busy { .. } => {
-            hint(Exit::Busy, "try again; if it lasts, a stopped process may hold the lock")
+            hint(Exit::Busy, "try again; if it stays busy, a suspended process may hold the lock")
         }
-        StoreError::Missing { .. } => {
-            hint(Exit::NoStore, "`milepost init` makes one, and so does the first `milepost save`")
-        }
+        StoreError::Missing { .. } => hint(
+            Exit::NoStore,
+            "run `milepost init` to create one; the first `milepost save` also creates it",
+        ),
         StoreError::Denied { path, .. } => {
             let path = path.display();
             let text =
-                format!("check the owner and the permissions of {path}, or name another store with --store");
+                format!("check the owner and permissions of {path}, or select another store with --store");
             (Exit::Failed, Some(text))
         }
         StoreError::Untrusted { why, .. } => hint(Exit::Untrusted, untrusted_hint(why)),
         StoreError::Newer { .. } => hint(Exit::Newer, "update milepost; nothing was changed"),
-        StoreError::Damaged(_) => hint(Exit::Damaged, "`milepost doctor` says what can be saved"),
-        StoreError::NoRun(_) => hint(Exit::NotFound, "`milepost runs` lists the runs"),
-        StoreError::NoCheckpoint(..) => hint(Exit::NotFound, "`milepost list` shows what is there"),
+        StoreError::Damaged(_) => hint(Exit::Damaged, "run `milepost doctor` to see what can be recovered"),
+        StoreError::NoRun(_) => hint(Exit::NotFound, "run `milepost runs` to list the runs"),
+        StoreError::NoCheckpoint(..) => hint(Exit::NotFound, "run `milepost list` to see the checkpoints"),
         StoreError::MarksMoved(..) => hint(Exit::Busy, "try again"),
         StoreError::Exists(_) | StoreError::Named(_) | StoreError::Rules(_) | StoreError::Read { .. } => {
             no_hint(Exit::Failed)
         }
         StoreError::ReadOnly { .. } => {
-            hint(Exit::Failed, "check the permissions, or name another store with --store")
+            hint(Exit::Failed, "check its permissions, or select another store with --store")
         }
         StoreError::Write { source, .. } if is_refused_file(source.as_ref()) => hint(
             Exit::Failed,
-            "earlier checkpoints are intact; remove what is there instead of a regular file and try again",
+            "earlier checkpoints are intact; remove that path, which is not a regular file, and try again",
         ),
         StoreError::Write { .. } => {
             hint(Exit::Failed, "earlier checkpoints are intact; free some space and try again")
         }
         StoreError::NotAcknowledged { .. } => hint(
             Exit::Failed,
-            "check the disk (`dmesg`), then repeat it; the next write first writes and syncs everything again",
+            "check the disk (`dmesg`), then try again; the next write first rewrites and syncs the unsynced data",
         ),
-        StoreError::Unknown { .. } => hint(Exit::Failed, "look whether it is there before you repeat it"),
+        StoreError::Unknown { .. } => {
+            hint(Exit::Failed, "check whether the change was made before you try again")
+        }
     }
 }
 
 fn not_resumable_hint(run: &RunId, reason: ReasonCode) -> String {
     match reason {
-        ReasonCode::ResumeRunActive => "wait until it ends; --take-over is for one that is stalled".into(),
+        ReasonCode::ResumeRunActive => "wait until it ends, or add --take-over if it is stalled".into(),
         ReasonCode::ResumeUnknownInterruptionClass => {
-            "look whether it still runs there; --take-over if it does not".into()
+            "check whether it is still running there; if not, add --take-over".into()
         }
-        ReasonCode::ResumeMissingCheckpoint => format!("`milepost runs {run}` shows what it left"),
-        ReasonCode::ResumeClaimed => "`milepost status` shows both".into(),
+        ReasonCode::ResumeMissingCheckpoint => format!("run `milepost runs {run}` to see what it recorded"),
+        ReasonCode::ResumeClaimed => "run `milepost status` to see both runs".into(),
         _ => format!(
-            "`milepost show latest --run {run}` shows where it stopped; [resume] in milepost.toml has the limits"
+            "`milepost show latest --run {run}` shows where it stopped; [resume] in milepost.toml sets the limits"
         ),
     }
 }
 
-/// The hint for a value that is larger than a limit that can be set; other limits are fixed.
+/// The hint for a value over a configurable limit. Fixed limits have no hint.
 fn limit_hint(invalid: &ValidationError) -> Option<&'static str> {
     let is_over = ["for one field", "for a checkpoint"].iter().any(|end| invalid.message.ends_with(end));
     is_over
         .then_some("store a reference (`files`) instead of the content, or raise [limits] in milepost.toml")
 }
 
-/// Whether a file was refused because it is a link or no regular file.
+/// Whether a write was refused because the path is a link or not a regular file.
 fn is_refused_file(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::InvalidInput)
 }
@@ -202,13 +219,13 @@ fn is_refused_file(error: &(dyn std::error::Error + 'static)) -> bool {
 fn untrusted_hint(why: &ForeignReason) -> &'static str {
     match why {
         ForeignReason::OtherOwner { .. } => {
-            "work as that user, or set MILEPOST_TRUST to a folder above it if you trust them"
+            "run milepost as that user, or set MILEPOST_TRUST to a parent folder if you trust them"
         }
-        ForeignReason::Tracked => "take it out of git (`git rm --cached`) and ignore it",
-        ForeignReason::NotRegular { .. } => "remove it, or name another store with --store",
-        ForeignReason::NoState { .. } => "set MILEPOST_TRUST to a folder above it if you trust it",
+        ForeignReason::Tracked => "remove it from git (`git rm --cached`) and add it to .gitignore",
+        ForeignReason::NotRegular { .. } => "remove it, or select another store with --store",
+        ForeignReason::NoState { .. } => "set MILEPOST_TRUST to a parent folder if you trust it",
         ForeignReason::NoRecord | ForeignReason::Copy { .. } | ForeignReason::OtherMachine => {
-            "`milepost trust` shows what it holds and asks; MILEPOST_TRUST names folders to trust"
+            "run `milepost trust` to review and trust it, or set MILEPOST_TRUST to a parent folder"
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Files and stdin that a command is given: read whole, but not without end, and never waiting for a pipe that nobody
-//! writes to.
+//! Reads the files and stdin that a command gets as input, completely but up to a size limit. Refuses devices
+//! and named pipes, so that a read neither has side effects nor blocks on a pipe without a writer.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -13,10 +13,10 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::Result;
 
-/// The largest input that is read.
+/// Maximum size of an input, in bytes.
 const MOST: u64 = 64 << 20;
 
-/// What a flag gives: a file, stdin for `-`, or the content itself where no command line was typed.
+/// The content that a flag refers to: a file, stdin for `-`, or text that the MCP server passes directly.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
     File(PathBuf),
@@ -31,7 +31,7 @@ impl From<OsString> for Content {
 }
 
 impl Content {
-    /// All of it.
+    /// Reads the whole content.
     pub(crate) fn read(&self) -> Result<Vec<u8>> {
         match self {
             Self::File(path) => read(path),
@@ -40,7 +40,8 @@ impl Content {
         }
     }
 
-    /// All of it as text; what is no UTF-8 is refused under the name of the member it is meant for.
+    /// Reads the whole content as text. The error for invalid UTF-8 names `member`, the field that the text
+    /// is for.
     pub(crate) fn text(&self, member: &str) -> Result<String> {
         match self {
             Self::File(path) => read_text(path, member),
@@ -50,7 +51,7 @@ impl Content {
     }
 }
 
-/// The value of a flag: text of the command line, or a value that a program has passed.
+/// The value of a flag: text from the command line, or a typed value from the MCP server.
 #[derive(Debug, Clone)]
 pub(crate) enum Argument<T> {
     Text(String),
@@ -65,7 +66,7 @@ impl<T> From<String> for Argument<T> {
 }
 
 impl<T: std::str::FromStr<Err = ValidationError>> Argument<T> {
-    /// One of a closed set of words. `path` is where the value goes in a checkpoint.
+    /// Parses one of a closed set of words. `path` is the value's location in a checkpoint.
     pub(crate) fn choice(self, flag: &str, path: &str) -> Result<T, Error> {
         match self {
             Self::Text(text) => crate::config::parse_choice(&text, flag, path),
@@ -75,7 +76,7 @@ impl<T: std::str::FromStr<Err = ValidationError>> Argument<T> {
 }
 
 impl Argument<u64> {
-    /// A whole number.
+    /// Parses a whole number. `path` is the value's location in a checkpoint.
     pub(crate) fn number(self, flag: &str, path: &str) -> Result<u64, Error> {
         match self {
             Self::Text(text) => text.parse().map_err(|_| Error::Value {
@@ -90,7 +91,7 @@ impl Argument<u64> {
     }
 }
 
-/// Reads a regular file, a pipe of the shell (`<(…)`), or stdin for `-`.
+/// Reads a regular file, a process substitution of the shell (`<(…)`), or stdin for `-`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     let failed = |source| Error::File { path: path.to_owned(), what: "read", source };
     let mut bytes = Vec::new();
@@ -100,14 +101,15 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
         open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)).map_err(failed)?;
     }
     if bytes.len() as u64 > MOST {
-        let message = format!("{} holds more than {MOST} bytes, the limit of one input", path.display());
+        let message = format!("{} is larger than {MOST} bytes, the limit for one input", path.display());
         return Err(ValidationError::document(message).into());
     }
     Ok(bytes)
 }
 
-/// Opens what can be read to its end: never a device, and no pipe but the shell's, which has a writer. The type is looked
-/// at before, because opening a device can have effects, and once more on what was opened.
+/// Opens a file that can be read to its end: never a device, and a pipe only if the shell created it, because
+/// then it has a writer. Checks the type before opening, because opening a device can have side effects, and
+/// again on the open file.
 fn open(path: &Path) -> io::Result<File> {
     let is_of_a_shell = ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|folder| path.starts_with(folder));
     let check = |about: Metadata| match about.file_type() {
@@ -117,7 +119,7 @@ fn open(path: &Path) -> io::Result<File> {
         _ => Err(io::Error::other("it is not a regular file")),
     };
     check(std::fs::metadata(path)?)?;
-    // A pipe that took the file's place meanwhile is not waited for.
+    // Do not block if a pipe has replaced the file since the check.
     let flags = if is_of_a_shell { OFlags::empty() } else { OFlags::NONBLOCK };
     let flags = flags | OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -125,7 +127,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a text; what is no UTF-8 is refused under the name of the member it is meant for.
+/// Reads a file as text. The error for invalid UTF-8 names `member`, the field that the text is for.
 pub(crate) fn read_text(path: &Path, member: &str) -> Result<String> {
     String::from_utf8(read(path)?).map_err(|e| {
         let message = format!("invalid UTF-8 at byte {}", e.utf8_error().valid_up_to());

@@ -1,5 +1,5 @@
-//! Saves checkpoints of a command that is run, with what the workspace looks like: in the store, in the outbox where the
-//! store cannot be written, and again at the next tick where neither could.
+//! Saves checkpoints of a supervised command, with captures of the workspace. A save goes to the store, or to
+//! the outbox if the store cannot be written. If both fail, the next tick tries again.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -24,7 +24,7 @@ pub(crate) type RecordedSave = SaveResult<Saved>;
 pub(crate) struct Recorder {
     url: StoreUrl,
     options: OpenOptions,
-    /// Why the project's configuration must not decide about the store, if it does.
+    /// The project's configuration file and why it is refused, if it is.
     refusal: Option<(PathBuf, String)>,
     outbox: Option<Outbox>,
     settings: Settings,
@@ -32,25 +32,25 @@ pub(crate) struct Recorder {
     session: String,
     run_options: RunOptions,
     rejoin: bool,
-    /// Where to look at the workspace; `None` where that is not wanted.
+    /// What to capture of the workspace; `None` if capturing is turned off.
     scope: Option<CaptureOptions>,
-    /// How much memory the command uses, once it runs.
+    /// Measures the command's memory use, once it runs.
     pub(crate) memory: Arc<OnceLock<Arc<PeakWatch>>>,
-    /// The store, once it could be opened.
+    /// The store, once it is open.
     mp: Option<Milepost>,
-    /// The run, once it could be opened.
+    /// The run, once it is open.
     run: Option<Run>,
-    /// How many checkpoints were made.
+    /// Number of checkpoints made.
     pub(crate) checkpoints: u64,
-    /// How many files were touched, by the newest checkpoint that says so.
+    /// Number of files touched, from the newest checkpoint that reports it.
     pub(crate) touched: Option<u64>,
 }
 
-/// A look at the workspace that takes longer than the command can wait.
+/// A capture of the workspace that takes longer than the command can wait.
 pub(crate) type LateCapture = Receiver<Option<WorkspaceCapture>>;
 
 impl Recorder {
-    /// Names the run; opens nothing yet.
+    /// Creates a recorder for a run. Opens nothing yet.
     pub(crate) fn new(
         context: &Context<'_>,
         settings: Settings,
@@ -79,31 +79,32 @@ impl Recorder {
         }
     }
 
-    /// How often the run's profile saves by itself.
+    /// The time between periodic checkpoints, by the run's profile.
     pub(crate) fn interval(&self) -> Duration {
         const USUAL: Duration = Duration::from_secs(30 * 60);
         self.profile().interval().unwrap_or(USUAL)
     }
 
-    /// The run's profile, or the one it would have.
+    /// The run's profile, or the one that it will get.
     fn profile(&self) -> Profile {
         let asked = self.run_options.profile.or_else(|| self.record().map(|record| record.profile()));
         asked.unwrap_or_else(|| self.settings.default_profile())
     }
 
-    /// What the run's record says, where it was there before.
+    /// The record of a run that already existed.
     fn record(&self) -> Option<Box<RunRecord>> {
         let run = self.run.as_ref().filter(|run| run.rejoined())?;
         run.milepost().store().run(&self.id).ok()??.row.record.ok()
     }
 
-    /// How the run stands, by its own word.
+    /// The run's recorded status.
     pub(crate) fn recorded_status(&self) -> Option<Status> {
         let state = self.run.as_ref()?.milepost().store().run(&self.id).ok()??;
         state.row.record.ok().map(|record| record.status())
     }
 
-    /// Opens the run with its first checkpoint, for which the workspace is looked at for at most so long: the command waits.
+    /// Opens the run with its first checkpoint. The capture may take at most `most`, because the command
+    /// waits for it.
     pub(crate) fn save_first(
         &mut self,
         save: Save,
@@ -117,7 +118,7 @@ impl Recorder {
         (self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some)), late)
     }
 
-    /// Looks for at most so long; what takes longer comes later, and the checkpoint says so.
+    /// Captures the workspace for at most `most`. A slower capture arrives later, and the checkpoint says so.
     fn capture_within(
         &self,
         mp: Option<Milepost>,
@@ -137,37 +138,37 @@ impl Recorder {
             Ok(capture) => (capture, None),
             Err(RecvTimeoutError::Disconnected) => (None, None),
             Err(RecvTimeoutError::Timeout) => {
-                let why = format!("the look at the workspace took longer than {} s", most.as_secs_f64());
-                let why = format!("{why}: it goes on beside the command, for a checkpoint of its own");
+                let why = format!("capturing the workspace took longer than {} s", most.as_secs_f64());
+                let why = format!("{why}: it continues in the background, for a separate checkpoint");
                 (Some(WorkspaceCapture::failed(why)), Some(late))
             }
         }
     }
 
-    /// Saves what was seen once the command ran already.
+    /// Saves a capture that finished after the command had started.
     pub(crate) fn save_late(&mut self, capture: WorkspaceCapture) -> Result<Option<RecordedSave>, Error> {
         self.save_or_enqueue(Save::new().reason("late_capture"), Some(capture), Run::save_by_timer)
     }
 
-    /// What the timer does; nothing for a run that the command itself has ended.
+    /// Makes a periodic checkpoint. Does nothing for a run that the command itself has ended.
     pub(crate) fn tick(&mut self) -> Result<Option<RecordedSave>, Error> {
         let capture = self.capture_if_due(Source::Timer)?;
         self.save_or_enqueue(Save::new().source(Source::Timer), capture, Run::save_by_timer)
     }
 
-    /// Saves a checkpoint, where it can be kept.
+    /// Saves a checkpoint in the store or the outbox.
     pub(crate) fn save(&mut self, save: Save) -> Result<Option<RecordedSave>, Error> {
         let capture = self.capture_if_due(save.draft().source.unwrap_or(Source::Manual))?;
         self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some))
     }
 
-    /// The scope of a look that happens now.
+    /// The options for a capture at this moment.
     fn scope_now(&self) -> Option<CaptureOptions> {
         let process = self.memory.get().map_or(Process::None, |watch| Process::Watched(watch.clone()));
         self.scope.clone().map(|scope| CaptureOptions { process, ..scope })
     }
 
-    /// Looks at the workspace, if the run's profile wants that.
+    /// Captures the workspace, if the run's profile requires it.
     fn capture_if_due(&mut self, source: Source) -> Result<Option<WorkspaceCapture>, Error> {
         let mp = self.engine()?;
         Ok(self
@@ -175,9 +176,9 @@ impl Recorder {
             .and_then(|scope| capture_with_or_without_store(mp.as_ref(), &self.id, &scope, source)))
     }
 
-    /// The engine that the run was opened with; `None` where the store cannot be written, and the outbox can.
+    /// The engine of the run's store; `None` if the store cannot be written, so that the outbox is used.
     fn engine(&mut self) -> Result<Option<Milepost>, Error> {
-        // A run that could not be opened so far is opened by what is kept of it.
+        // An existing run is opened here. A new run is opened by its first save.
         let opened = if self.rejoin { self.opened().map(|_| ()) } else { Ok(()) };
         match opened.and_then(|()| self.store()) {
             Ok(mp) => Ok(Some(mp)),
@@ -186,7 +187,7 @@ impl Recorder {
         }
     }
 
-    /// Looks on a thread of its own.
+    /// Captures the workspace on a separate thread.
     fn capture_in_background(&self, mp: Option<Milepost>, scope: CaptureOptions) -> Option<LateCapture> {
         let id = self.id.clone();
         let (send, late) = mpsc::channel();
@@ -220,7 +221,7 @@ impl Recorder {
         Ok(Some(saved))
     }
 
-    /// Saves into the run. A new one is opened by its first checkpoint, in one write.
+    /// Saves into the run. A new run is opened with its first checkpoint, in one write.
     fn save_in_store(
         &mut self,
         save: Save,
@@ -235,7 +236,7 @@ impl Recorder {
         Ok(Some(saved))
     }
 
-    /// The store, opened if it is not yet.
+    /// Returns the store, and opens it if needed.
     fn store(&mut self) -> Result<Milepost, Error> {
         if let Some(mp) = &self.mp {
             return Ok(mp.clone());
@@ -247,10 +248,11 @@ impl Recorder {
             return Err(StoreError::Untrusted { location: self.url.to_string(), why }.into());
         }
         let mp = Milepost::at(&self.url, &self.options)?.with_settings(self.settings.clone());
-        // What waited comes before what is saved now; what cannot be taken in waits on, and every command says so.
+        // Import the outbox before saving. Entries that cannot be imported remain there, and every command
+        // reports them.
         if let Some(outbox) = &self.outbox {
             let taken = outbox.deliver(&mp);
-            // What waited may be of this run.
+            // The outbox may have contained saves of this run.
             self.rejoin |=
                 taken.is_ok_and(|taken| taken.saved.iter().any(|saved| *saved.run_id() == self.id));
         }
@@ -262,7 +264,7 @@ impl Recorder {
         Ok(builder.session(&self.session).run_options(self.run_options.clone()))
     }
 
-    /// The run, opened if it is not yet.
+    /// Returns the run, and opens it if needed.
     fn opened(&mut self) -> Result<&Run, Error> {
         let run = match self.run.take() {
             Some(run) => run,
@@ -272,7 +274,7 @@ impl Recorder {
     }
 }
 
-/// What the workspace looks like, with or without a store that tells what the run knows.
+/// Captures the workspace: compared with the run's baseline, or without one if there is no readable store.
 fn capture_with_or_without_store(
     mp: Option<&Milepost>,
     run: &RunId,

@@ -1,162 +1,166 @@
-//! What the tools take: the flags of the commands in snake_case, optional where the flag is. The comments are what the
-//! model reads.
+//! Arguments of the tools: the flags of the commands in snake_case, optional if the flag is. The model reads
+//! the doc comments as descriptions. `schemas/` contains a copy of each.
 
 use milepost::model::{OutcomeKind, OutcomeResult, Source, Status, StepStatus, TaskStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-/// Save a checkpoint of the work as it stands. Call it when a step, task or phase ends, before something risky, and
-/// before you stop. What is not given is carried over from the run. Durable when it returns.
+/// Save a checkpoint of the current work. Call it when a step, task or phase ends, before a risky action, and
+/// before you stop. Fields that you omit are carried over from the run. The checkpoint is durable when the
+/// call returns.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Save {
-    /// The run; unless given, the run of this session, the only open one of this worktree, or a new one
+    /// Run to save to. Default: the run of this session, the only open run of this worktree, or a new run
     pub run: Option<String>,
-    /// What made it happen; manual unless given
+    /// What triggered the checkpoint. Default: manual
     pub source: Option<Source>,
-    /// Why, beside the source, such as phase_completed, major_decision, context_shift
+    /// Reasons in addition to the source, such as phase_completed, major_decision, context_shift
     #[serde(default)]
     pub reason: Vec<String>,
-    /// How the work stands; in_progress unless given. failed and completed end the run
+    /// Status of the work. Default: in_progress. failed and completed end the run
     pub status: Option<Status>,
-    /// The phase's name
+    /// Name of the phase
     pub phase: Option<String>,
-    /// The phase's number
+    /// Number of the phase
     pub phase_number: Option<u64>,
-    /// What the work is about and where it stands, in a sentence or two
+    /// What the work is about and its current state, in one or two sentences
     pub summary: Option<String>,
-    /// More fields of a checkpoint: state, tasks, criteria, decisions, files, metadata. As a string of JSON text it is
-    /// kept to the last digit
+    /// More checkpoint fields: state, tasks, criteria, decisions, files, metadata. Pass a string of JSON text
+    /// to preserve every digit of numbers
     pub input: Option<Input>,
-    /// A Markdown brief for whoever goes on, kept byte for byte
+    /// Markdown brief for the next session, stored byte for byte
     pub brief: Option<String>,
-    /// Do not look at the workspace: git, watched folders, memory
+    /// Do not capture the workspace: git, watched folders, memory
     #[serde(default)]
     pub no_capture: bool,
     /// Save only if the profile's interval has passed
     #[serde(default)]
     pub if_due: bool,
-    /// Keep it whatever its age
+    /// Keep the checkpoint regardless of its age
     #[serde(default)]
     pub pin: bool,
-    /// Names for it
+    /// Tags for the checkpoint
     #[serde(default)]
     pub tag: Vec<String>,
 }
 
-/// List checkpoints, newest first. Only reads.
+/// List checkpoints, newest first. Read-only.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// Only of this run
+    /// Only checkpoints of this run
     pub run: Option<String>,
-    /// At most so many, 20 unless given; 0 is all
+    /// Maximum number of checkpoints (0 = no limit). Default: 20
     pub limit: Option<usize>,
-    /// Only completed ones
+    /// Only completed checkpoints
     #[serde(default)]
     pub completed: bool,
-    /// Only those that are not completed
+    /// Only checkpoints that are not completed
     #[serde(default)]
     pub incomplete: bool,
-    /// Only of this source
+    /// Only checkpoints with this source
     pub source: Option<Source>,
-    /// Only of this status
+    /// Only checkpoints with this status
     pub status: Option<Status>,
-    /// Only with this tag
+    /// Only checkpoints with this tag
     pub tag: Option<String>,
-    /// Below their parents instead of newest first
+    /// List checkpoints below their parents instead of newest first
     #[serde(default)]
     pub tree: bool,
 }
 
-/// Show one checkpoint whole, verified before it is shown. Only reads.
+/// Show one complete checkpoint, verified before it is returned. Read-only.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Show {
-    /// The run whose names go first
+    /// Run in which the checkpoint is looked up first
     pub run: Option<String>,
-    /// An id, the start of one, latest, latest~2, RUN@12 or a tag; latest unless given
+    /// Checkpoint id, id prefix, latest, latest~2, RUN@12 or a tag. Default: latest
     pub r#ref: Option<String>,
 }
 
-/// Show what changed from one checkpoint to another, of any runs. Only reads.
+/// Show what changed from one checkpoint to another, in the same run or in different runs. Read-only.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Diff {
-    /// The run whose names go first
+    /// Run in which the checkpoints are looked up first
     pub run: Option<String>,
-    /// The checkpoint to start from, named as for show
+    /// Checkpoint to start from, in any form that show accepts
     pub from: String,
-    /// The checkpoint to compare it with; the newest of the same run unless given
+    /// Checkpoint to compare with. Default: the newest of the same run
     pub to: Option<String>,
 }
 
-/// Get the brief of the work that was interrupted here: what it was doing, why it stopped, what was decided, what failed
-/// last, what comes next. Call it first, before you do anything else, and again when your context was cut. Only reads,
-/// unless start or dismiss is given.
+/// Get the brief of the work that was interrupted here: what it was doing, why it stopped, what was decided,
+/// what failed last and what comes next. Call it first, before you do anything else, and again after your
+/// context was truncated. Read-only unless start or dismiss is true.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
-    /// The run; unless given, the one that was interrupted last in this worktree, else the run of this session
+    /// Run to resume. Default: the run that was interrupted last in this worktree, otherwise the run of this
+    /// session
     pub run: Option<String>,
-    /// Tokens of the brief at most; 2000 unless given
+    /// Maximum length of the brief in tokens. Default: 2000
     pub budget: Option<u64>,
-    /// Only say whether it may be continued, without the brief
+    /// Only report whether the run can be resumed, without the brief
     #[serde(default)]
     pub check: bool,
-    /// Open a run that continues it; what you save, record, decide and plan from then on goes there
+    /// Start a run that continues it. Everything you save, record, decide and plan afterwards goes to the new
+    /// run
     #[serde(default)]
     pub start: bool,
-    /// No longer offer it
+    /// Do not offer the run again
     #[serde(default)]
     pub dismiss: bool,
-    /// Also where its owner lives, but waits or is silent
+    /// Resume even if the owner is alive but waiting or silent
     #[serde(default)]
     pub take_over: bool,
-    /// Work from a brief in this file of the project instead; needs no store
+    /// Use a brief from this file in the project instead. Needs no store
     pub from: Option<String>,
 }
 
-/// Record a decision, so that nobody asks again: it is in every checkpoint and brief from now on and never dropped.
+/// Record a decision, so that it is not discussed again. It is part of every later checkpoint and brief and
+/// is never dropped.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decide {
-    /// The run, as for save
+    /// Run to use. Default: as for save
     pub run: Option<String>,
-    /// What was decided, and why, in a sentence
+    /// The decision and its reason, in one sentence
     pub text: String,
-    /// The decision it replaces, word for word
+    /// Exact text of the decision that it replaces
     pub supersedes: Option<String>,
 }
 
-/// Record how a command or tool ended. It is part of the next checkpoint.
+/// Record the result of a command or tool. It is part of the next checkpoint.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// The run, as for save
+    /// Run to use. Default: as for save
     pub run: Option<String>,
-    /// What it is
+    /// Kind of command or tool
     pub kind: OutcomeKind,
-    /// Its name, such as the command line
+    /// Name, such as the command line
     pub name: String,
-    /// How it ended
+    /// Result of the command or tool
     pub result: OutcomeResult,
-    /// How long it took
+    /// Duration in milliseconds
     pub duration_ms: u64,
-    /// What it did or said last, in at most 2,048 bytes
+    /// What it did, or its last output, in at most 2,048 bytes
     pub summary: Option<String>,
-    /// Why it ended so
+    /// Code that explains the result
     pub reason_code: Option<String>,
 }
 
-/// Say how the tasks of your plan stand, several at once, or list them: without `tasks` it only reads. A task that ends
-/// is a checkpoint at once. Tasks that are not named stay as they are.
+/// Update tasks of your plan, several in one call, or list them. Without `tasks` it only reads. A task that
+/// ends creates a checkpoint immediately. Tasks that you omit do not change.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tasks {
-    /// The run, as for save
+    /// Run to use. Default: as for save
     pub run: Option<String>,
-    /// The tasks that are new or have changed
+    /// New and changed tasks
     pub tasks: Option<Vec<Task>>,
 }
 
@@ -164,29 +168,30 @@ pub struct Tasks {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// A short id that stays; a subtask is PARENT/CHILD
+    /// Short, stable id. A subtask is PARENT/CHILD
     pub id: String,
-    /// How it stands
+    /// Status of the task
     pub status: TaskStatus,
-    /// What people call it; stays unless given
+    /// Title of the task. Unchanged if omitted
     pub title: Option<String>,
 }
 
-/// Say that a step of a plan begins or ends, which is a checkpoint at once. done and fail need a step that has begun.
+/// Report that a step of a plan starts or ends. This creates a checkpoint immediately. done and fail require
+/// a step that has started.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// The run, as for save
+    /// Run to use. Default: as for save
     pub run: Option<String>,
-    /// What happens to it
+    /// What happens to the step
     pub what: StepVerb,
-    /// The step
+    /// Id of the step
     pub id: String,
-    /// The plan's file
+    /// Path of the plan file
     pub plan: Option<String>,
-    /// The step's number in the plan
+    /// Number of the step in the plan
     pub ordinal: Option<u64>,
-    /// What people call it
+    /// Title of the step
     pub title: Option<String>,
 }
 
@@ -194,13 +199,13 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepVerb {
-    /// It begins.
+    /// The step starts.
     Begin,
-    /// It ends well.
+    /// The step succeeds.
     Done,
-    /// It ends badly.
+    /// The step fails.
     Fail,
-    /// It is left out.
+    /// The step is skipped.
     Skip,
 }
 
@@ -215,17 +220,18 @@ impl From<StepVerb> for StepStatus {
     }
 }
 
-/// Complete a checkpoint and the earlier ones of its run. Completing the newest ends the run.
+/// Mark a checkpoint and the earlier ones of its run as completed. Completing the newest checkpoint ends the
+/// run.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Complete {
-    /// The run whose names go first
+    /// Run in which the checkpoint is looked up first
     pub run: Option<String>,
-    /// The checkpoint, named as for show
+    /// Checkpoint to complete, in any form that show accepts
     pub r#ref: String,
 }
 
-/// A JSON object, as its text: given as an object, or as a string that holds one.
+/// A JSON object as text. Accepts an object, or a string that contains one.
 #[derive(Debug, Clone)]
 pub struct Input(pub String);
 
@@ -248,7 +254,7 @@ impl JsonSchema for Input {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        // Some agents refuse a choice of types; that a string is taken too, the description says.
+        // Some agents reject a choice of types. The description states that a string is accepted too.
         schemars::json_schema!({ "type": "object" })
     }
 }

@@ -1,181 +1,181 @@
-//! What the tools answer, as far as programs can rely on it: the documents that the commands give with `--json`, which may
-//! hold more.
+//! Results of the tools: the documents that the commands print with `--json`, as far as programs can rely on
+//! them. A document may have further members.
 
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// The answer to `save`, `decide`, `record` and `step`, and to `tasks` that changes some. The checkpoint's members are
-/// null where none was made.
+/// The result of `save`, `decide`, `record` and `step`, and of `tasks` if it changes tasks. The members of
+/// the checkpoint are null if none was created.
 #[derive(Debug, JsonSchema)]
 pub struct Saved {
     /// `milepost.<tool>/1`
     pub schema: String,
-    /// The checkpoint's id; of one that it was folded into, if coalesced
+    /// Id of the checkpoint, or of the one that it was coalesced into
     pub snapshot_id: Option<String>,
-    /// The run
+    /// Id of the run
     pub run_id: String,
-    /// Its number in the run
+    /// Number of the checkpoint in the run
     pub sequence: Option<u64>,
-    /// Whether nothing had changed, so that it was folded into the one before
+    /// Whether the checkpoint was folded into the previous one because nothing had changed
     pub coalesced: bool,
-    /// What made it happen
+    /// What triggered the checkpoint
     pub source: Option<String>,
-    /// How the work stands
+    /// Status of the work
     pub status: Option<String>,
-    /// The file it is in, where it has one of its own
+    /// File of the checkpoint, if it has its own
     pub file: Option<String>,
 }
 
-/// The answer to `tasks`.
+/// The result of `tasks`.
 #[derive(Debug, JsonSchema)]
 pub struct Tasks {
     /// `milepost.tasks/1`
     pub schema: String,
-    /// The run
+    /// Id of the run
     pub run_id: String,
-    /// All tasks of the run as they stand
+    /// All tasks of the run in their current state
     pub tasks: Vec<Task>,
-    /// The checkpoint that was made, if a task has ended
+    /// Id of the new checkpoint, if a task ended
     pub snapshot_id: Option<String>,
 }
 
-/// One task; it may hold more.
+/// One task. It may have further members.
 #[derive(Debug, JsonSchema)]
 pub struct Task {
-    /// Its id
+    /// Id of the task
     pub id: String,
-    /// How it stands
+    /// Status of the task
     pub status: String,
-    /// What people call it
+    /// Title of the task
     #[schemars(default)]
     pub title: Option<String>,
 }
 
-/// The answer to `list`.
+/// The result of `list`.
 #[derive(Debug, JsonSchema)]
 pub struct List {
     /// `milepost.list/1`
     pub schema: String,
-    /// Newest first
+    /// The checkpoints, newest first
     pub checkpoints: Vec<Listed>,
 }
 
 /// One checkpoint in a list.
 #[derive(Debug, JsonSchema)]
 pub struct Listed {
-    /// Its id
+    /// Id of the checkpoint
     pub snapshot_id: String,
-    /// Its run
+    /// Id of the run
     pub run_id: String,
-    /// Its number in the run
+    /// Number of the checkpoint in the run
     pub sequence: u64,
-    /// When it was made
+    /// Creation time
     pub created_at: String,
-    /// What made it happen
+    /// What triggered the checkpoint
     pub source: String,
-    /// Every source and reason
+    /// All sources and reasons
     pub source_details: Vec<String>,
-    /// How the work stood
+    /// Status of the work at that time
     pub status: String,
-    /// What the work was about
+    /// Summary of the work
     pub task_summary: Option<String>,
-    /// Whether it is completed
+    /// Whether the checkpoint is completed
     pub completed: bool,
-    /// Whether it is kept whatever its age
+    /// Whether the checkpoint is kept regardless of its age
     pub pinned: bool,
-    /// Its names
+    /// Tags of the checkpoint
     pub tags: Vec<String>,
 }
 
-/// The answer to `show`.
+/// The result of `show`.
 #[derive(Debug, JsonSchema)]
 pub struct Show {
     /// `milepost.show/1`
     pub schema: String,
-    /// The document as it was sealed
+    /// The sealed document
     pub checkpoint: serde_json::Map<String, Value>,
-    /// What may change about it afterwards
+    /// The marks, which can change after the checkpoint is sealed
     pub marks: serde_json::Map<String, Value>,
 }
 
-/// The answer to `diff`.
+/// The result of `diff`.
 #[derive(Debug, JsonSchema)]
 pub struct Diff {
     /// `milepost.diff/1`
     pub schema: String,
-    /// The one
+    /// Id of the first checkpoint
     pub from: String,
-    /// The other
+    /// Id of the second checkpoint
     pub to: String,
-    /// Whether they differ
+    /// Whether the checkpoints differ
     pub differs: bool,
-    /// What changed, by path
+    /// The changes, by path
     pub changed: Vec<Changed>,
-    /// Files that came and went
+    /// Files that were added and removed
     pub files: serde_json::Map<String, Value>,
 }
 
 /// One change.
 #[derive(Debug, JsonSchema)]
 pub struct Changed {
-    /// A JSON pointer
+    /// JSON pointer to the value
     pub path: String,
-    /// The value before
+    /// Value in the first checkpoint
     pub before: Value,
-    /// The value after
+    /// Value in the second checkpoint
     pub after: Value,
 }
 
-/// The answer to `resume`.
+/// The result of `resume`.
 #[derive(Debug, JsonSchema)]
 pub struct Resume {
     /// `milepost.resume/1`
     pub schema: String,
-    /// Whether it may be continued, and why; absent after a dismissal
+    /// Whether the run can be resumed, and why. Absent after a dismissal
     pub decision: Option<Decision>,
     /// The brief, in Markdown
     pub brief: Option<String>,
-    /// How long it is
+    /// Length of the brief in tokens
     pub tokens: Option<u64>,
-    /// The run that was opened, with start
+    /// The run that was started, if start was true
     pub started: Option<Started>,
-    /// The run that is no longer offered, with dismiss
+    /// Id of the dismissed run, if dismiss was true
     pub dismissed: Option<String>,
 }
 
-/// Whether a run may be continued.
+/// Whether a run can be resumed.
 #[derive(Debug, JsonSchema)]
 pub struct Decision {
-    /// `resume_allowed`, or what stands against it
+    /// `resume_allowed`, or the reason against it
     pub reason_code: String,
-    /// Why the run does not go on
+    /// Why the run stopped
     pub class: String,
-    /// Whether it may be continued
+    /// Whether the run can be resumed
     pub eligible: bool,
-    /// The run; null where there is nothing to resume
+    /// Id of the run; null if there is nothing to resume
     pub run_id: Option<String>,
-    /// Its newest checkpoint that is intact
+    /// Id of the newest intact checkpoint
     pub snapshot_id: Option<String>,
-    /// What comes next
+    /// What to do next
     pub next_actions: Vec<String>,
 }
 
 /// A run that continues another.
 #[derive(Debug, JsonSchema)]
 pub struct Started {
-    /// The new run
+    /// Id of the new run
     pub run_id: String,
-    /// The run it continues
+    /// Id of the run that it continues
     pub continues: String,
 }
 
-/// The answer to `complete`.
+/// The result of `complete`.
 #[derive(Debug, JsonSchema)]
 pub struct Complete {
     /// `milepost.complete/1`
     pub schema: String,
-    /// The run
+    /// Id of the run
     pub run_id: String,
-    /// Those that were not completed yet
+    /// Ids of the checkpoints that were not completed before
     pub completed: Vec<String>,
 }

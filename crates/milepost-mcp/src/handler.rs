@@ -1,10 +1,11 @@
-//! The handler of tool calls. The server speaks the protocol and calls the handler, on a thread that may block.
+//! The handler of tool calls: what the server calls, on a thread that may block, and what it returns. The
+//! server itself implements only the protocol.
 
 use serde_json::Value;
 
 use crate::arguments;
 
-/// What an agent asks for, its arguments read and checked.
+/// A call from an agent, with parsed arguments.
 #[derive(Debug, Clone)]
 pub enum Call {
     /// The tool `save`.
@@ -15,7 +16,7 @@ pub enum Call {
     Show(arguments::Show),
     /// The tool `diff`.
     Diff(arguments::Diff),
-    /// The tool `resume`, and the prompt of that name.
+    /// The tool `resume`, and the prompt of the same name.
     Resume(arguments::Resume),
     /// The tool `decide`.
     Decide(arguments::Decide),
@@ -27,20 +28,20 @@ pub enum Call {
     Step(arguments::Step),
     /// The tool `complete`.
     Complete(arguments::Complete),
-    /// The resource that is the latest brief.
+    /// The resource of the latest brief.
     LatestBrief,
-    /// The list of runs, of which each is a resource.
+    /// The list of runs. Each run is a resource.
     Runs,
-    /// The resource that is one run.
+    /// The resource of one run.
     Run(String),
 }
 
 /// The result of a call.
 #[derive(Debug, Clone, Default)]
 pub struct ToolOutput {
-    /// The document that the command of that name gives with `--json`.
+    /// The document that the command of the same name prints with `--json`.
     pub document: Value,
-    /// What the model reads.
+    /// The text that the model reads.
     pub text: String,
     /// Notes that accompany the document.
     pub notes: Vec<String>,
@@ -51,18 +52,18 @@ pub struct ToolOutput {
 pub struct ToolError {
     /// Always `error`.
     pub r#type: &'static str,
-    /// The word for programs.
+    /// The reason code, for programs.
     pub reason_code: String,
-    /// What is wrong.
+    /// What happened.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The exit code that the command would have had.
+    /// The exit code of the corresponding command.
     pub exit: u8,
 }
 
 impl ToolError {
-    /// Arguments that are wrong.
+    /// An error for invalid arguments.
     pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             r#type: "error",
@@ -73,14 +74,14 @@ impl ToolError {
         }
     }
 
-    /// A call that ended without an answer, which is a mistake of this program's.
+    /// An error for a call that ended without a result, because it was cancelled or because of a bug.
     pub(crate) fn interrupted(why: impl std::fmt::Display) -> Self {
         Self {
             r#type: "error",
             reason_code: "internal_error".to_owned(),
-            message: format!("the call ended without an answer: {why}"),
+            message: format!("the call ended without a result: {why}"),
             hint: Some(
-                "look whether it is there before you repeat it; `milepost doctor` may say more".into(),
+                "check whether it took effect before you repeat it; `milepost doctor` may report more".into(),
             ),
             exit: 1,
         }

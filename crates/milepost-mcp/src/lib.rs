@@ -1,6 +1,6 @@
-//! The MCP server of Milepost: what agents call while they work, over stdin and stdout.
-//! In: a tool handler. Out: the protocol, and nothing else on stdout. Knows tools, their arguments and
-//! schemas, resources and the prompt; opens no store and reads no environment: that is the handler's.
+//! The MCP server of Milepost, which agents call over stdin and stdout while they work. Takes a tool handler,
+//! and defines the tools with their arguments and schemas, the resources and the prompt. Must not write
+//! anything but the protocol to stdout, open a store or read the environment: the handler does the work.
 
 pub mod arguments;
 pub mod documents;
@@ -22,10 +22,11 @@ use rmcp::service::ServerInitializeError;
 pub use handler::{Call, ToolError, ToolHandler, ToolOutput};
 pub use tool::definitions;
 
-/// How long calls that were cancelled may take once the agent has gone. Others are answered before the server ends.
+/// Maximum time for cancelled calls to finish after the agent has disconnected. All other calls are answered
+/// before the server exits.
 const LAST_CALLS: Duration = Duration::from_secs(20);
 
-/// Serves an agent on stdin and stdout until stdin ends and every request has its answer.
+/// Serves an agent on stdin and stdout until stdin ends and every request is answered.
 pub fn serve(handler: impl ToolHandler) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
@@ -33,12 +34,12 @@ pub fn serve(handler: impl ToolHandler) -> std::io::Result<()> {
         let transport = transport::LineTransport::new(tokio::io::stdin(), tokio::io::stdout());
         match server.serve(transport).await {
             Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
-            // An agent that goes before it has said anything wanted nothing.
+            // The agent disconnected before it sent a message.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(e) => Err(std::io::Error::other(e.to_string())),
         }
     });
-    // What is being written is written to its end; a read of stdin that nobody answers is not waited for.
+    // Waits for running calls, but not for a pending read of stdin.
     runtime.shutdown_timeout(LAST_CALLS);
     served
 }

@@ -1,15 +1,14 @@
-//! Lines of bounded length from an async reader.
-//! In: bytes. Out: one line at a time, without its line feed. A line above the limit is reported once and skipped to its
-//! end without being held in memory.
+//! Reads lines of bounded length from an async reader. Returns one line at a time, without its line feed. A
+//! line above the limit is reported once and skipped, and must not be held in memory.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// What the input holds next.
+/// The next item of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A line; the last one may come without a line feed.
+    /// A complete line. The last one may lack a line feed.
     Whole(Vec<u8>),
     /// A line that is longer than the limit.
     TooLong,
@@ -17,12 +16,13 @@ pub(crate) enum Line {
     End,
 }
 
-/// Reads lines. Dropping the future of [`LineReader::next`] loses nothing: what was read so far is kept for the next call.
+/// Reads lines. Dropping the future of [`LineReader::next`] loses no data: the bytes read so far are kept for
+/// the next call.
 pub(crate) struct LineReader<R> {
     input: R,
     limit: usize,
     partial: Vec<u8>,
-    /// Whether the rest of a line that was too long is still to be skipped.
+    /// Whether the rest of a line that was too long must still be skipped.
     skipping: bool,
     ended: bool,
 }

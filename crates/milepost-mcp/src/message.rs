@@ -1,26 +1,26 @@
-//! One line of input as a JSON-RPC message, or as the error that answers it. Pure.
+//! Parses one line of input. Returns a JSON-RPC message, or the error response to the line. Does no I/O.
 
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode};
 use serde_json::{Value, json};
 
-/// Bytes of one message at most: the largest input of a command, 64 MiB, and room for the rest of the call.
+/// Maximum size of one message: the largest input of a command, 64 MiB, plus the rest of the call.
 pub(crate) const MAX_BYTES: usize = 65 << 20;
 
 /// A byte order mark, which JSON parsers may skip (RFC 8259, 8.1).
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What a line turned out to be.
+/// The result of parsing a line.
 #[derive(Debug)]
 pub(crate) enum ParsedLine {
     Message(Box<ClientJsonRpcMessage>),
-    /// A line that cannot be read as a message, and its answer.
+    /// The line is not a message. Contains the error response.
     Refused(Value),
-    /// A line that gets no answer: an empty one, a notification that says nothing, or a response to a request that this
+    /// The line gets no response: it is empty, a malformed notification, or a response to a request that this
     /// server never sent.
     Ignored,
 }
 
-/// Reads a line.
+/// Parses a line.
 pub(crate) fn parse(line: &[u8]) -> ParsedLine {
     let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     if line.trim_ascii().is_empty() {
@@ -47,19 +47,19 @@ pub(crate) fn parse(line: &[u8]) -> ParsedLine {
     ParsedLine::Refused(error(ErrorCode::INVALID_REQUEST, why, id.unwrap_or_default()))
 }
 
-/// The answer to a line that is longer than [`MAX_BYTES`]. Its id is not known, because the line was not kept.
+/// The response to a line that is longer than [`MAX_BYTES`]. Its id is unknown: the line was not kept.
 pub(crate) fn too_long() -> Value {
     let why = format!("the message is longer than {MAX_BYTES} bytes, the limit for one message");
     error(ErrorCode::INVALID_REQUEST, &why, Value::Null)
 }
 
-/// The answer to a request whose id another request has that is not answered yet.
+/// The response to a request with the id of another request that is not answered yet.
 pub(crate) fn id_in_use(id: Value) -> Value {
-    let why = "a request with this id is still being processed; every request needs an id of its own";
+    let why = "a request with this id is still being processed; every request needs a unique id";
     error(ErrorCode::INVALID_REQUEST, why, id)
 }
 
-/// An error response. rmcp's own type leaves out an id that is not known, where JSON-RPC wants null.
+/// An error response. rmcp's own type omits an unknown id, but JSON-RPC requires null.
 fn error(code: ErrorCode, message: &str, id: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// The code and id of the error that answers a line.
+    /// The code and id of the error response to a line.
     fn refused(line: &[u8]) -> (i64, Value) {
         match parse(line) {
             ParsedLine::Refused(answer) => {
@@ -120,7 +120,7 @@ mod tests {
         ] {
             assert!(matches!(parse(line), ParsedLine::Message(_)), "{}", String::from_utf8_lossy(line));
         }
-        // An answer to an answer would never end where a peer echoes what it gets.
+        // A response to a response would cause an endless exchange with a peer that echoes its input.
         for line in [
             "",
             "  \r",

@@ -1,4 +1,4 @@
-//! Resources: the latest brief, and each run. Their addresses, and the list of them.
+//! The resources: the latest brief and every run. Defines their addresses, and lists them in pages.
 
 use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::Value;
@@ -7,28 +7,28 @@ use crate::handler::Call;
 
 /// The address of the latest brief.
 pub(crate) const BRIEF: &str = "milepost://brief/latest";
-/// How addresses of runs begin.
+/// The prefix of the addresses of runs.
 const RUN: &str = "milepost://run/";
-/// Runs on one page of the list.
+/// Number of runs on one page of the list.
 const PAGE: usize = 100;
 
-/// What a resource is made of.
+/// The call that returns a resource, and its MIME type.
 pub(crate) struct Kind {
     pub(crate) call: Call,
     pub(crate) mime: &'static str,
 }
 
-/// What stands at an address.
+/// The resource at an address.
 pub(crate) fn at(uri: &str) -> Option<Kind> {
     if uri == BRIEF {
         return Some(Kind { call: Call::LatestBrief, mime: "text/markdown" });
     }
     let run = uri.strip_prefix(RUN).filter(|run| !run.is_empty())?;
-    // A record between markers, whose content is JSON.
+    // The text is a record between markers, and its content is JSON.
     Some(Kind { call: Call::Run(run.to_owned()), mime: "text/plain" })
 }
 
-/// One page of resources out of the document that lists the runs, and where the next one begins.
+/// One page of resources from the document that lists the runs, and the start of the next page.
 pub(crate) fn page(document: &Value, from: usize) -> (Vec<Resource>, Option<usize>) {
     let runs = document["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rest = runs.get(from..).unwrap_or_default();
@@ -41,20 +41,20 @@ pub(crate) fn page(document: &Value, from: usize) -> (Vec<Resource>, Option<usiz
 pub(crate) fn brief() -> Resource {
     Resource::new(BRIEF, "latest brief")
         .with_title("The brief of the latest checkpoint")
-        .with_description("What whoever goes on needs to know, in Markdown")
+        .with_description("What the next session needs to know, in Markdown")
         .with_mime_type("text/markdown")
 }
 
 fn run(run: &Value) -> Option<Resource> {
     let id = run["run_id"].as_str()?;
     let status = run["status"].as_str().unwrap_or("damaged");
-    // No title: recorded text is given only between the markers of a record.
+    // No title: recorded text is returned only between the markers of a record.
     let resource = Resource::new(format!("{RUN}{id}"), id);
     let about = format!("{status}, {} checkpoints", run["checkpoints"].as_u64().unwrap_or_default());
     Some(resource.with_description(about).with_mime_type("text/plain"))
 }
 
-/// How the address of a run is made.
+/// The template of the addresses of runs.
 pub(crate) fn template() -> ResourceTemplate {
     ResourceTemplate::new(format!("{RUN}{{run_id}}"), "run")
         .with_description("One run in full: its tasks, decisions, log, step and outcomes")

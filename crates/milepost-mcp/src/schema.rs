@@ -1,18 +1,19 @@
-//! JSON Schemas as plain as agents want them: nothing to look up elsewhere, one type a member, words in a list.
+//! Generates JSON Schemas in the plain form that agents support: no references, one type per member, and
+//! enums as lists of values.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The schema of arguments: a member that may be left out is not also null.
+/// The schema of arguments. A member that may be omitted is not nullable.
 pub(crate) fn of_arguments<T: JsonSchema>() -> JsonObject {
     let mut schema = of_document::<T>();
     schema.values_mut().for_each(plain);
     schema
 }
 
-/// The schema of an answer.
+/// The schema of a result.
 pub(crate) fn of_document<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -22,7 +23,7 @@ pub(crate) fn of_document<T: JsonSchema>() -> JsonObject {
     tidy(&mut schema);
     match schema {
         Value::Object(mut members) => {
-            // The tool's own description says it.
+            // The tool has its own description.
             members.remove("title");
             members.remove("description");
             members
@@ -31,7 +32,7 @@ pub(crate) fn of_document<T: JsonSchema>() -> JsonObject {
     }
 }
 
-/// Comments are broken into lines, descriptions are not; how many bits a number has says nothing to an agent.
+/// Joins the lines of descriptions, and removes number formats, which agents do not need.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -59,7 +60,7 @@ fn plain(value: &mut Value) {
     }
 }
 
-/// `X or null` becomes X.
+/// Replaces `X or null` by X.
 fn without_null(members: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = members.get_mut("type") {
         types.retain(|name| name != "null");

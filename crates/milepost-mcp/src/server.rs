@@ -1,5 +1,6 @@
-//! The protocol: every request becomes a call to the tool handler on a thread that may block, every refusal an answer that the model
-//! can read. Only what has no such answer (a resource that is not there) is an error of the protocol.
+//! Implements the protocol. Every request becomes a call to the tool handler on a thread that may block, and
+//! every refusal becomes a tool result that the model can read. Only requests without a tool result, such as
+//! for a missing resource, return a protocol error.
 
 use std::sync::Arc;
 
@@ -17,18 +18,19 @@ use serde_json::Value;
 use crate::handler::{Call, ToolError, ToolHandler, ToolOutput};
 use crate::{arguments, resource, tool};
 
-/// What the model is told before it calls anything.
-const INSTRUCTIONS: &str = "Milepost keeps checkpoints of this work, so that whoever goes on after a crash, a limit or a \
-new session knows where it stood. Call the `resume` tool first, before anything else: it gives the brief of the work that \
-was interrupted here, or says that there is none. If you continue it, call `resume` with start true. While you work: \
-`tasks` for your plan and its changes, `decide` for decisions that must not be asked again, `record` for commands that \
-failed or matter, `save` with a summary when a step or phase ends and before you stop. Check what a brief says against the \
-files before you act on it. Errors carry a reason_code and a hint.";
+/// The instructions that the model gets before its first call.
+const INSTRUCTIONS: &str = "Milepost keeps checkpoints of this work, so that it can be continued after a \
+crash, a usage limit or in a new session. Call the `resume` tool first, before anything else: it returns the \
+brief of the work that was interrupted here, or reports that there is none. If you continue that work, call \
+`resume` with start true. While you work, use `tasks` for your plan and its changes, `decide` for decisions \
+that must not be reopened, `record` for commands that failed or matter, and `save` with a summary when a step \
+or phase ends and before you stop. Verify the statements of a brief against the files before you act on \
+them. Errors have a reason_code and a hint.";
 
 pub(crate) struct Server {
     handler: Arc<dyn ToolHandler>,
-    /// Held while a call is carried out. Calls take turns in the order in which they came: carried out at the same time
-    /// they would only wait for each other at the store, some of them for too long.
+    /// Held during a call. Calls run one at a time, in the order in which they arrived: concurrent calls
+    /// would only wait for each other at the store, some of them for too long.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -37,16 +39,16 @@ impl Server {
         Self { handler, turn: tokio::sync::Mutex::default() }
     }
 
-    /// Has a call carried out where it may block, once those before it are done.
+    /// Runs a call on a thread that may block, after all earlier calls are done.
     async fn call(&self, call: Call) -> Result<ToolOutput, ToolError> {
         self.call_unless(call, || false).await
     }
 
-    /// The same, unless the call was cancelled while it waited for its turn.
+    /// Runs a call like [`Self::call`], unless it was cancelled while it waited for the lock.
     async fn call_unless(&self, call: Call, cancelled: impl Fn() -> bool) -> Result<ToolOutput, ToolError> {
         let _turn = self.turn.lock().await;
         if cancelled() {
-            return Err(ToolError::interrupted("it was cancelled before it began"));
+            return Err(ToolError::interrupted("it was cancelled before it started"));
         }
         let handler = self.handler.clone();
         let asked = tokio::task::spawn_blocking(move || handler.call(call));
@@ -82,7 +84,7 @@ impl ServerHandler for Server {
         Ok(result(answered).into())
     }
 
-    /// A call of a tool that could not be read as one is told what is wrong with it, as any other.
+    /// Returns a tool result with the error for a `tools/call` whose params are invalid.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -91,8 +93,8 @@ impl ServerHandler for Server {
         if request.method != "tools/call" {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
         }
-        let hint = "params has a `name` that is a string, and `arguments` that are an object";
-        let refused = result(Err(ToolError::usage("tools/call: its params cannot be read", hint)));
+        let hint = "params has a string `name` and, optionally, an object `arguments`";
+        let refused = result(Err(ToolError::usage("tools/call: invalid params", hint)));
         Ok(CustomResult::new(serde_json::to_value(refused).unwrap_or_default()))
     }
 
@@ -104,9 +106,9 @@ impl ServerHandler for Server {
         let from = request.and_then(|request| request.cursor).map_or(Ok(0), |cursor| {
             cursor
                 .parse::<usize>()
-                .map_err(|_| ErrorData::invalid_params(format!("no cursor \"{cursor}\""), None))
+                .map_err(|_| ErrorData::invalid_params(format!("invalid cursor \"{cursor}\""), None))
         })?;
-        // Where the runs cannot be read, reading the brief says why.
+        // If the runs cannot be read, reading the brief reports the reason.
         let runs = self.call(Call::Runs).await.unwrap_or_default();
         let (resources, next) = resource::page(&runs.document, from);
         let mut page = ListResourcesResult::with_all_items(resources);
@@ -129,7 +131,7 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
         let Some(kind) = resource::at(&uri) else {
-            let known = format!("{} and {} are known", resource::BRIEF, resource::template().uri_template);
+            let known = format!("use {} or {}", resource::BRIEF, resource::template().uri_template);
             return Err(ErrorData::resource_not_found(format!("no resource \"{uri}\": {known}"), None));
         };
         let output = self.call(kind.call).await.map_err(|error| not_found(&error))?;
@@ -143,10 +145,10 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let run =
-            PromptArgument::new("run").with_description("The run; unless given, the one interrupted last");
-        let budget = PromptArgument::new("budget").with_description("Tokens of the brief at most");
+            PromptArgument::new("run").with_description("Run to resume. Default: the one interrupted last");
+        let budget = PromptArgument::new("budget").with_description("Maximum length of the brief in tokens");
         let arguments = [run, budget].map(|argument| argument.with_required(false)).into();
-        let about = "Go on with the work that was interrupted here";
+        let about = "Continue the work that was interrupted here";
         Ok(ListPromptsResult::with_all_items(vec![Prompt::new("resume", Some(about), Some(arguments))]))
     }
 
@@ -156,13 +158,13 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         if request.name != "resume" {
-            let message = format!("no prompt \"{}\"; there is `resume`", request.name);
+            let message = format!("no prompt \"{}\"; the only prompt is `resume`", request.name);
             return Err(ErrorData::invalid_params(message, None));
         }
         let call = Call::Resume(prompt_arguments(&request.arguments.unwrap_or_default())?);
         let text = match self.call(call).await {
             Ok(output) => output.text,
-            // A person has asked: what stands in the way is what the agent can tell them.
+            // A person sent the prompt, so the agent gets the error as text to report.
             Err(error) => describe_error(&error),
         };
         let message = PromptMessage::new_text(Role::User, text);
@@ -170,7 +172,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// What the prompt takes: every argument of a prompt is a text.
+/// Parses the arguments of the prompt, which are all strings.
 fn prompt_arguments(given: &serde_json::Map<String, Value>) -> Result<arguments::Resume, ErrorData> {
     let text = |name: &str| given.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let number = |text: &str| {
@@ -182,7 +184,7 @@ fn prompt_arguments(given: &serde_json::Map<String, Value>) -> Result<arguments:
     Ok(arguments::Resume { run, budget, ..Default::default() })
 }
 
-/// What a tool answers.
+/// The tool result of a call.
 fn result(answered: Result<ToolOutput, ToolError>) -> CallToolResult {
     match answered {
         Ok(ToolOutput { document, text, notes }) => {
@@ -201,7 +203,7 @@ fn result(answered: Result<ToolOutput, ToolError>) -> CallToolResult {
 
 fn describe_error(error: &ToolError) -> String {
     let hint = error.hint.as_ref().map_or(String::new(), |hint| format!("\nHint: {hint}"));
-    format!("Milepost could not say what to go on with: {} ({}){hint}", error.message, error.reason_code)
+    format!("Milepost could not determine what to resume: {} ({}){hint}", error.message, error.reason_code)
 }
 
 fn not_found(error: &ToolError) -> ErrorData {

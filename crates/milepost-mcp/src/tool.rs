@@ -1,4 +1,5 @@
-//! The tools: one table of names, arguments and answers. What the model reads about each is the comment on its arguments.
+//! The tools: one table of names, arguments and results. The doc comment on a tool's arguments is the
+//! description that the model reads.
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -8,12 +9,12 @@ use serde_json::Value;
 use crate::handler::{Call, ToolError};
 use crate::{arguments, documents, schema};
 
-/// What a tool may do.
+/// The effect of a tool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// It changes nothing.
+    /// Changes nothing.
     Reads,
-    /// It adds, and takes nothing away.
+    /// Adds data and removes none.
     Adds,
 }
 
@@ -48,12 +49,12 @@ tools! {
     "complete" Adds arguments::Complete => documents::Complete, |a| Call::Complete(a);
 }
 
-/// Every tool as an agent sees it.
+/// The definition of every tool, as agents see it.
 pub fn definitions() -> Vec<Tool> {
     TOOLS.iter().map(|tool| (tool.describe)(tool.name, tool.effect)).collect()
 }
 
-/// Reads a call of a tool.
+/// Parses a tool call.
 pub(crate) fn call(name: &str, given: Option<JsonObject>) -> Result<Call, ToolError> {
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         let names = TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
@@ -81,7 +82,7 @@ fn read<A: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<A, ToolErr
     let parse = |given: JsonObject| serde_json::from_value::<A>(Value::Object(given));
     parse(given.clone()).map_err(|e| {
         let why = e.to_string();
-        // The one without which it would be another complaint, or none.
+        // The argument without which the error would be different or absent.
         let culprit = given.keys().find(|name| {
             let mut rest = given.clone();
             rest.remove(*name);
@@ -89,6 +90,6 @@ fn read<A: DeserializeOwned>(tool: &str, given: JsonObject) -> Result<A, ToolErr
         });
         let argument = culprit.filter(|name| !why.contains(&format!("`{name}`")));
         let argument = argument.map_or(String::new(), |name| format!(", argument `{name}`"));
-        ToolError::usage(format!("{tool}{argument}: {why}"), "tools/list has the arguments of each tool")
+        ToolError::usage(format!("{tool}{argument}: {why}"), "tools/list returns the arguments of each tool")
     })
 }

@@ -1,7 +1,7 @@
-//! The transport of the server: one JSON-RPC message a line over a pair of streams, such as stdin and stdout.
-//! In: bytes of the agent. Out: messages for rmcp, and answers. Lines that are no messages are answered here, so that
-//! they reach nothing else. The input ends for rmcp only when every request that was read has its answer written, because
-//! rmcp drops calls that take longer than five seconds after the end.
+//! The transport of the server: one JSON-RPC message per line over a pair of streams, such as stdin and
+//! stdout. Passes messages to rmcp and writes its responses. Responds itself to lines that are not messages.
+//! Reports the end of input to rmcp only after every response is written, because rmcp drops calls that take
+//! longer than five seconds after the end.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,10 +24,10 @@ use crate::message::{self, ParsedLine};
 pub(crate) struct LineTransport<R, W> {
     lines: LineReader<BufReader<R>>,
     output: Arc<Mutex<W>>,
-    /// Requests that were read and whose answers are not written yet.
+    /// Requests that were read and whose responses are not written yet.
     unanswered: watch::Sender<HashSet<RequestId>>,
-    /// Answers that are written from here. A task of its own writes each, because rmcp drops the future of `receive`
-    /// whenever it has something else to do, which would cut a line short.
+    /// Error responses that the transport writes itself. A separate task writes each one: rmcp drops the
+    /// future of `receive` when it has other work, which would truncate a line.
     refusals: JoinSet<()>,
 }
 
@@ -48,12 +48,12 @@ where
     fn refuse(&mut self, answer: &serde_json::Value) {
         let (output, line) = (self.output.clone(), answer.to_string());
         self.refusals.spawn(async move {
-            // Where stdout is gone nobody is left to be told.
+            // If stdout is closed, the error cannot be reported.
             let _ = write(&output, line.into_bytes()).await;
         });
     }
 
-    /// Whether a message is passed on to rmcp.
+    /// Whether a message is passed to rmcp.
     fn accepts(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match message {
             JsonRpcMessage::Request(request) => {
@@ -63,16 +63,17 @@ where
                 }
                 is_new
             }
-            // The server listens to no other notification, and rmcp gives up on one that precedes `initialize`.
+            // Only cancellations are passed: the server uses no other notification, and rmcp fails on one
+            // that precedes `initialize`.
             JsonRpcMessage::Notification(notification) => match &notification.notification {
                 ClientNotification::CancelledNotification(cancelled) => {
                     let id = cancelled.params.request_id.as_ref();
-                    // rmcp does not answer a request that was cancelled.
+                    // rmcp does not respond to a cancelled request.
                     id.is_some_and(|id| self.unanswered.send_if_modified(|ids| ids.remove(id)))
                 }
                 _ => false,
             },
-            // The server sends no requests, so that nothing can be a response.
+            // The server sends no requests, so it expects no responses.
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => false,
         }
     }
@@ -85,7 +86,7 @@ where
 {
     type Error = io::Error;
 
-    /// What error messages call it.
+    /// The name in error messages.
     fn name() -> Cow<'static, str> {
         "stdio".into()
     }
@@ -114,7 +115,8 @@ where
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            // A peer that sends garbage faster than it reads the answers has to wait, so that they do not pile up.
+            // A peer that sends invalid lines faster than it reads the responses must wait, so that they do
+            // not accumulate.
             while self.refusals.join_next().await.is_some() {}
             match self.lines.next().await {
                 Ok(Line::Whole(line)) => match message::parse(&line) {
@@ -135,7 +137,7 @@ where
     }
 }
 
-/// Writes one line, whole, before any other.
+/// Writes one complete line, without another line in between.
 async fn write(output: &Mutex<impl AsyncWrite + Unpin>, mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     let mut output = output.lock().await;

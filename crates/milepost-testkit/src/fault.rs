@@ -1,6 +1,6 @@
-//! Stores that behave badly within the rules, one concern each.
-//! In: any store. Out: the same store, asking for decisions more than once, losing requests and replies, or changing
-//! between two reads. Deterministic by seed. Never breaks a rule of the trait: what fails on them is the caller's fault or the store's.
+//! Wrappers that make any store misbehave within the rules, one fault each: repeated decisions, lost
+//! requests, lost replies, changes between two reads. Deterministic by seed. Must not break a rule of the
+//! trait, so that a failure is always a bug of the caller or of the wrapped store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,8 @@ use milepost::store::{
 
 use crate::rng::Rng;
 
-/// Forwards all methods but `write` and those named at the end to the store that the expression gives. The expression may
-/// use the name of the method.
+/// Forwards all methods except `write`, and `body` if it is excluded, to the store that the expression
+/// returns. The expression may use the name of the method.
 macro_rules! forward {
     ($this:ident, $name:ident => $store:expr) => {
         forward! { @methods $this, $name => $store;
@@ -45,7 +45,7 @@ macro_rules! forward {
     };
 }
 
-/// Counts the calls of each method, so that a test can say how often something is read.
+/// Counts the calls of each method, so that a test can check how often data is read.
 pub struct CountCalls {
     inner: Arc<dyn Store>,
     calls: Mutex<BTreeMap<&'static str, u64>>,
@@ -57,7 +57,7 @@ impl CountCalls {
         Self { inner, calls: Mutex::default() }
     }
 
-    /// The calls since the last time it was asked, by method.
+    /// Returns the number of calls per method since the last `take`.
     pub fn take(&self) -> Vec<(&'static str, u64)> {
         std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
     }
@@ -76,7 +76,7 @@ impl Store for CountCalls {
     forward!(self, method => self.count(method));
 }
 
-/// Asks for each decision one to three times and believes the last answer only, as a store that retries does.
+/// Calls each decision one to three times and uses only the last result, as a store that retries does.
 #[derive(Debug)]
 pub struct AskAgain<S> {
     inner: S,
@@ -93,7 +93,7 @@ impl<S: Store> AskAgain<S> {
 impl<S: Store> Store for AskAgain<S> {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let extra = self.rng.below(3);
-        // Half of the retries come from a transaction that was given up, so that others may write in between.
+        // Half of the retries follow an abandoned transaction, so that other writers can write in between.
         let given_up = self.rng.below(2) == 0;
         if extra > 0 && given_up {
             self.inner.write(run, &mut |view| match decide(&view.clone()) {
@@ -113,7 +113,7 @@ impl<S: Store> Store for AskAgain<S> {
     forward!(self, _method => self.inner);
 }
 
-/// Makes some commits and then says that the reply was lost.
+/// Applies some commits and then reports that the reply was lost.
 #[derive(Debug)]
 pub struct LoseReplies<S> {
     inner: S,
@@ -122,7 +122,7 @@ pub struct LoseReplies<S> {
 }
 
 impl<S: Store> LoseReplies<S> {
-    /// Wraps a store; so many commits in a thousand lose their reply.
+    /// Wraps a store. `per_mille` commits in a thousand lose their reply.
     pub fn new(inner: S, seed: u64, per_mille: u64) -> Self {
         Self { inner, rng: Rng::new(seed), per_mille }
     }
@@ -142,7 +142,7 @@ impl<S: Store> Store for LoseReplies<S> {
     forward!(self, _method => self.inner);
 }
 
-/// Decides, and then loses some commits on their way, with the same words as a lost reply: nothing was changed.
+/// Discards some commits after the decision, with the same error as for a lost reply. The store is unchanged.
 #[derive(Debug)]
 pub struct LoseRequests<S> {
     inner: S,
@@ -151,7 +151,7 @@ pub struct LoseRequests<S> {
 }
 
 impl<S: Store> LoseRequests<S> {
-    /// Wraps a store; so many commits in a thousand never happen.
+    /// Wraps a store. `per_mille` commits in a thousand are discarded.
     pub fn new(inner: S, seed: u64, per_mille: u64) -> Self {
         Self { inner, rng: Rng::new(seed), per_mille }
     }
@@ -177,8 +177,8 @@ impl<S: Store> Store for LoseRequests<S> {
 type BeforeBody = dyn Fn(&dyn Store, &RunId, u64) -> Result<(), StoreError> + Send + Sync;
 type AfterWrite = dyn Fn(&dyn Store, &RunId) + Send + Sync;
 
-/// Lets somebody else act on the store between two calls of its user, as another process may: before a document is read,
-/// such as one that was listed, and after a write.
+/// Runs an action on the store between two calls of its user, as another process may do: before a document is
+/// read, for example after it was listed, and after a write.
 pub struct Interleave {
     inner: Arc<dyn Store>,
     before_body: Box<BeforeBody>,
@@ -186,12 +186,13 @@ pub struct Interleave {
 }
 
 impl Interleave {
-    /// Wraps a store on which nobody acts yet.
+    /// Wraps a store, without an action.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self { inner, before_body: Box::new(|_, _, _| Ok(())), after_write: Box::new(|_, _| ()) }
     }
 
-    /// Acts before a document is read, by its run and number; the reader gets an error of the action's.
+    /// Sets the action before a document is read. It gets the run and the sequence, and the reader gets its
+    /// error.
     #[must_use]
     pub fn before_body(
         mut self,
@@ -201,7 +202,7 @@ impl Interleave {
         self
     }
 
-    /// Acts after each write that did not fail.
+    /// Sets the action after each successful write.
     #[must_use]
     pub fn after_write(mut self, act: impl Fn(&dyn Store, &RunId) + Send + Sync + 'static) -> Self {
         self.after_write = Box::new(act);
@@ -231,19 +232,19 @@ fn lost() -> StoreError {
 /// All faults around one store.
 pub type FaultStore<S> = LoseReplies<LoseRequests<AskAgain<S>>>;
 
-/// How often each fault happens.
+/// How often each fault occurs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Where the pseudo-random choices start.
+    /// Seed of the pseudo-random choices.
     pub seed: u64,
-    /// Commits in a thousand that are made and whose reply is lost.
+    /// Commits in a thousand that are applied, but whose reply is lost.
     pub lost_replies: u64,
-    /// Commits in a thousand that are not made, reported as if their reply were lost.
+    /// Commits in a thousand that are discarded and reported as if their reply were lost.
     pub lost_requests: u64,
 }
 
 impl Faults {
-    /// Wraps a store in all faults. Decisions are always asked for one to three times.
+    /// Wraps a store in all faults. Decisions are always called one to three times.
     pub fn around<S: Store>(self, inner: S) -> FaultStore<S> {
         let inner = AskAgain::new(inner, self.seed);
         let inner = LoseRequests::new(inner, self.seed ^ 0x5eed, self.lost_requests);

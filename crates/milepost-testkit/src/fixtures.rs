@@ -1,6 +1,5 @@
-//! Checkpoints, records, items and events for tests.
-//! In: a run and a label. Out: bodies and sealed documents; the same label gives the same id and the same bytes.
-//! Never fresh ids, never the clock.
+//! Checkpoints, records, items and events for tests. Takes a run and a label, and returns bodies and sealed
+//! documents. The same label gives the same id and the same bytes: must not use random ids or the clock.
 
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -25,7 +24,7 @@ pub fn run_id(name: &str) -> RunId {
     name.parse().unwrap()
 }
 
-/// One checkpoint to be: what is not set is small and plain.
+/// Builder of one checkpoint. Values that are not set get simple defaults.
 #[derive(Debug, Clone)]
 pub struct TestCheckpoint {
     run: RunId,
@@ -38,7 +37,7 @@ pub struct TestCheckpoint {
 }
 
 impl TestCheckpoint {
-    /// A checkpoint of `run`; its id is made of the run's and `label`, and so is unique in a store.
+    /// A checkpoint of `run`. Its id consists of the run's id and `label`, so it is unique in a store.
     pub fn new(run: &RunId, label: impl std::fmt::Display) -> Self {
         Self {
             run: run.clone(),
@@ -51,54 +50,54 @@ impl TestCheckpoint {
         }
     }
 
-    /// Under an id of its own.
+    /// Sets the id.
     #[must_use]
     pub fn id(mut self, id: &str) -> Self {
         self.id = id.parse().unwrap();
         self
     }
 
-    /// With a state: a text, kept as a JSON string.
+    /// Sets the state to a text, stored as a JSON string.
     #[must_use]
     pub fn state(mut self, text: impl Into<String>) -> Self {
         self.state = Some(text.into());
         self
     }
 
-    /// With a status.
+    /// Sets the status.
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
         self
     }
 
-    /// With a source.
+    /// Sets the source.
     #[must_use]
     pub fn source(mut self, source: Source) -> Self {
         self.source = source;
         self
     }
 
-    /// With the id it had where it came from.
+    /// Sets the foreign id of an imported checkpoint.
     #[must_use]
     pub fn imported(mut self, id: &str) -> Self {
         self.imported = Some(id.to_owned());
         self
     }
 
-    /// Made so many seconds after the fixed start; negative for before.
+    /// Sets the creation time, in seconds after the fixed start. May be negative.
     #[must_use]
     pub fn made_at(mut self, seconds: i64) -> Self {
         self.seconds = seconds;
         self
     }
 
-    /// The id it will have.
+    /// The id of the checkpoint.
     pub fn snapshot_id(&self) -> &CheckpointId {
         &self.id
     }
 
-    /// Its body.
+    /// The body of the checkpoint.
     pub fn body(&self) -> Body {
         let metadata = self.imported.as_ref().map(|id| {
             let text = format!("{{\"imported\": {{\"id\": {}}}}}", RawJson::of(id).unwrap().get());
@@ -124,13 +123,13 @@ impl TestCheckpoint {
     }
 }
 
-/// A record for the next write: the view's, or a new one, with `attempts` one higher.
+/// A record for the next write: the view's record or a new one, with `attempts` increased by one.
 pub fn next_record(run: &RunId, view: &RunView) -> RunRecord {
     let record = view.record.clone().unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Run, at(0)));
     set_member(&record, "attempts", &(record.attempts() + 1).to_string())
 }
 
-/// A record in which one member has another value, given as JSON. All others keep their exact text.
+/// A copy of a record with one member set to a JSON value. All other members keep their exact text.
 pub fn set_member(record: &RunRecord, name: &str, json: &str) -> RunRecord {
     let text = serde_json::to_string(record).unwrap();
     let mut members: BTreeMap<String, RawJson> = serde_json::from_str(&text).unwrap();
@@ -143,12 +142,12 @@ pub fn tagged(revision: u64, tags: &[&str]) -> Marks {
     Marks { revision, tags: tags.iter().map(|&tag| tag.to_owned()).collect(), ..Marks::default() }
 }
 
-/// A pending item that says `text`.
+/// A pending item with this text.
 pub fn item(text: impl Into<String>) -> Item {
     Item::Note(LogLine { at: at(1), text: text.into(), extra: RawObject::default() })
 }
 
-/// An event that carries `number`.
+/// An event that contains `number`.
 pub fn event(run: &RunId, number: u64) -> Event {
     Event {
         at: at(i64::try_from(number).unwrap()),

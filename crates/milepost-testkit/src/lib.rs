@@ -1,8 +1,8 @@
-//! Conformance suite and fault stores for implementers of milepost's `Store` trait.
-//! In: a way to open handles on one store. Out: a panic that names the rule the store breaks, or nothing.
-//! Nothing here knows a file path, a clock or a particular store; the suite runs on a shared server as it is.
+//! Conformance suite and fault stores for implementers of Milepost's `Store` trait. Takes a function that
+//! opens handles on one store, and panics with the rule that the store breaks. Must not depend on a file
+//! path, a clock or a particular store, so that the suite also runs on a shared server.
 
-// A test's only way to report is to panic.
+// A test reports a failure by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod conformance;

@@ -1,14 +1,14 @@
-//! Numbers that look random and are the same in every run.
-//! In: a seed. Out: numbers and text. Never reads the system's generator: a failure must come back when run again.
+//! Pseudo-random numbers and text from a seed. Must not use the system's generator, so that every failure is
+//! reproducible.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A deterministic generator that threads may share.
+/// A deterministic generator that threads can share.
 #[derive(Debug)]
 pub struct Rng(AtomicU64);
 
 impl Rng {
-    /// Starts from a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
@@ -27,7 +27,7 @@ impl Rng {
         self.next() % bound
     }
 
-    /// True so many times in a thousand.
+    /// True with a probability of `rate` in a thousand.
     pub fn per_mille(&self, rate: u64) -> bool {
         self.below(1000) < rate
     }
@@ -35,7 +35,7 @@ impl Rng {
 
 const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
 
-/// `len` letters that do not compress well.
+/// A text of `len` characters that compresses poorly.
 pub fn text(len: usize, seed: u64) -> String {
     let rng = Rng::new(seed);
     let mut out = String::with_capacity(len);
@@ -46,7 +46,7 @@ pub fn text(len: usize, seed: u64) -> String {
     out
 }
 
-/// `old` with about `percent` of its letters replaced, in stretches, as edited documents differ. ASCII only.
+/// `old` with about `percent` percent of it replaced, in short ranges as in an edited document. ASCII only.
 pub fn edited(old: &str, percent: u64, seed: u64) -> String {
     const STRETCH: usize = 40;
     let rng = Rng::new(seed);

@@ -1,4 +1,4 @@
-//! An async program: every call that touches the store runs on a blocking thread of the runtime.
+//! Milepost in an async program: every call that accesses the store runs on a blocking thread of the runtime.
 //!
 //! `cargo run --example async_worker -- FOLDER`
 
@@ -13,9 +13,9 @@ const TASKS: [&str; 4] = ["fetch", "parse", "build", "publish"];
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
-    let folder = std::env::args().nth(1).ok_or("which folder?")?;
+    let folder = std::env::args().nth(1).ok_or("usage: async_worker FOLDER")?;
     let run = spawn_blocking(move || Milepost::open(folder)?.run("async").rejoin_or_start()).await??;
-    // Handles are cheap to clone and can be used from several tasks at once.
+    // A handle is cheap to clone, and several tasks can use it concurrently.
     let jobs: Vec<_> = TASKS.iter().map(|task| tokio::spawn(execute(run.clone(), task))).collect();
     for job in jobs {
         println!("{}", job.await??);
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Does one task, unless an earlier process has done it.
+/// Executes one task, unless an earlier process already completed it.
 async fn execute(run: Run, task: &'static str) -> Result<String, Failure> {
     let handle = run.clone();
     if spawn_blocking(move || handle.is_done(task)).await? {

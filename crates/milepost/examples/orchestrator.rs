@@ -1,8 +1,10 @@
-//! An orchestrator that crashes and resumes: start it again and it goes on where it was.
+//! An orchestrator that survives crashes: start it again and it continues with the first unfinished task.
 //!
-//! `cargo run --example orchestrator -- FOLDER [TASK TO CRASH IN]`
+//! `cargo run --example orchestrator -- FOLDER [TASK]`
+//!
+//! With TASK, the program crashes in that task.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 const PLAN: [&str; 5] = ["fetch", "parse", "build", "test", "publish"];
 
-/// What the work knows about itself; comes back exactly as it was put.
+/// The state of the work. Milepost returns it exactly as it was saved.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Build {
     pieces: Vec<String>,
@@ -21,11 +23,11 @@ struct Build {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let folder = args.next().ok_or("which folder?")?;
+    let folder = args.next().ok_or("usage: orchestrator FOLDER [TASK]")?;
     let crash_in = args.next();
 
     let mp = Milepost::open(folder)?;
-    // The same id after a crash; an error that names the owner if it is alive.
+    // Rejoins the same run after a crash. Returns an error that names the owner if the owner is still alive.
     let run =
         mp.run("nightly").profile(Profile::Build).plan("PLAN").title("nightly build").rejoin_or_start()?;
     let mut state: Build = run.state()?.unwrap_or_default();
@@ -38,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let guard = run.begin_task(task)?;
         match execute(task, &mut state, &run, crash_in.as_deref()) {
-            // The task and the state, or neither.
+            // Saves the completed task and the state in one transaction.
             Ok(()) => guard.complete_with(&state)?,
             Err(e) => guard.fail(&e)?,
         };
@@ -52,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn execute(task: &str, state: &mut Build, run: &Run, crash_in: Option<&str>) -> Result<(), milepost::Error> {
     state.half_done = Some(task.to_owned());
-    // Cheap: the next checkpoint holds it, the auto-save's at the latest.
+    // This is cheap: the next checkpoint stores the state, at the latest that of the auto-save timer.
     run.put(state)?;
     if crash_in == Some(task) {
         eprintln!("crashing in {task}");

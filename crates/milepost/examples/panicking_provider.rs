@@ -1,5 +1,5 @@
-//! A program whose auto-save provider panics every second tick. It ends normally, with every checkpoint saved that could
-//! be, and says what failed. On a disk that fills up meanwhile, too.
+//! A program whose auto-save provider panics on every second tick. The program still ends normally: it saves
+//! every checkpoint that it can and reports each failure. The same holds if the disk fills up while it runs.
 //!
 //! `cargo run --example panicking_provider -- FOLDER [MILLISECONDS]`
 
@@ -7,7 +7,7 @@
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::panic,
-    reason = "an example that talks and panics"
+    reason = "an example that prints and panics"
 )]
 
 use std::convert::Infallible;
@@ -29,11 +29,11 @@ struct Counts {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let folder = args.next().ok_or("which folder?")?;
+    let folder = args.next().ok_or("usage: panicking_provider FOLDER [MILLISECONDS]")?;
     let lasting = args.next().map_or(Ok(1000), |text| text.parse())?;
 
     let mp = Milepost::open(folder)?;
-    // A profile that keeps every checkpoint, so that they can be counted in the end.
+    // This profile keeps every checkpoint, so that they can be counted at the end.
     let run = mp.run("idle").profile(Profile::Brief).rejoin_or_start()?;
     let counts = Arc::new(Counts::default());
     let (giving, failing) = (counts.clone(), counts.clone());
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
         .start()?;
 
-    // Here the program would work.
+    // A real program would do its work here.
     std::thread::sleep(Duration::from_millis(lasting));
     auto.stop();
     run.finish(Status::Completed)?;

@@ -1,7 +1,9 @@
-//! A session that is captured while it works: `cargo run --example session -- PROJECT`. Prints what was captured, and at
-//! the end how it went, as an orchestrator would keep it for its next iteration.
+//! A session whose workspace is captured at intervals. Prints each event and, at the end, the summary that an
+//! orchestrator would pass to its next iteration.
+//!
+//! `cargo run --example session -- PROJECT`
 
-#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use milepost::{SessionEvent, format_duration, recommended_interval};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let project = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let store = format!("sqlite:{project}/.milepost/milepost.db");
-    // A session of half an hour; here it is over sooner.
+    // The interval for a session of half an hour. This example ends much earlier.
     let interval = *recommended_interval(Duration::from_secs(30 * 60)).start();
     let session = Session::options()
         .store(store)

@@ -1,5 +1,5 @@
-//! Where time comes from, so that tests can hold it still.
-//! In: nothing. Out: wall time, and a time since boot that never jumps.
+//! The source of time, which tests can replace. Provides wall time, and time since boot that never jumps.
+//! Other modules get timestamps only through `Clock`.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::model::ClockReading;
 
 /// A source of time.
 pub trait Clock: Send + Sync {
-    /// Wall time.
+    /// Returns the wall time.
     fn now(&self) -> Timestamp;
 
-    /// An id of the current boot and the milliseconds since then, where they are known. Durations within one boot are
-    /// measured by them, whatever happens to wall time.
+    /// Returns the id of the current boot and the milliseconds since then, if known. Durations within one
+    /// boot use these, so that changes to the wall time do not affect them.
     fn since_boot(&self) -> Option<(String, u64)> {
         None
     }
 }
 
-/// The system's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -36,13 +36,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// Wall time and time since boot.
+/// Reads the wall time and the time since boot.
 pub(crate) fn read(clock: &dyn Clock) -> ClockReading {
     let (boot_id, uptime_ms) = clock.since_boot().unzip();
     ClockReading { at: clock.now(), boot_id, uptime_ms }
 }
 
-/// Names the current boot.
+/// The id of the current boot; `None` if the system does not provide one.
 pub(crate) fn boot_id() -> Option<&'static str> {
     static BOOT: OnceLock<Option<String>> = OnceLock::new();
     BOOT.get_or_init(|| {
@@ -64,7 +64,8 @@ fn uptime_ms() -> Option<u64> {
     None
 }
 
-/// Milliseconds from `start` to `end`: by the time since boot within one boot, else by wall time, never negative.
+/// Milliseconds from `start` to `end`, never negative. Uses the time since boot within
+/// one boot, otherwise wall time.
 pub(crate) fn elapsed_ms(start: &ClockReading, end: &ClockReading) -> u64 {
     match (start.uptime_ms, end.uptime_ms) {
         (Some(a), Some(b)) if start.boot_id == end.boot_id => b.saturating_sub(a),
@@ -72,27 +73,27 @@ pub(crate) fn elapsed_ms(start: &ClockReading, end: &ClockReading) -> u64 {
     }
 }
 
-/// How long ago `then` was at `now`; `None` where the clock has gone back.
+/// Time from `then` to `now`; `None` if the clock went backwards.
 pub(crate) fn age(then: Timestamp, now: Timestamp) -> Option<Duration> {
     Duration::try_from(now.duration_since(then)).ok()
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that changes only when it is set or advanced.
 #[derive(Debug, Clone)]
 pub struct FrozenClock(Arc<Mutex<Timestamp>>);
 
 impl FrozenClock {
-    /// A clock that stands at `at`.
+    /// Creates a clock that is set to `at`.
     pub fn at(at: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(at)))
     }
 
-    /// Moves the clock, backwards too.
+    /// Sets the clock, forwards or backwards.
     pub fn set(&self, at: Timestamp) {
         *self.0.lock().unwrap_or_else(|e| e.into_inner()) = at;
     }
 
-    /// Moves the clock forwards.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         let mut at = self.0.lock().unwrap_or_else(|e| e.into_inner());
         *at = at.checked_add(by).unwrap_or(Timestamp::MAX);

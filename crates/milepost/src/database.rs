@@ -1,16 +1,17 @@
-//! Hardening that is applied to every connection to a SQLite file that somebody else may have made.
+//! Hardens connections to SQLite files that may come from an untrusted source. Takes an open connection.
+//! Call it before any table is read.
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
 
-/// Maximum bytes of one value: the largest input that is accepted, and what surrounds it.
+/// Maximum size of one value in bytes: the largest accepted input and its encoding overhead.
 const VALUE_LIMIT: i32 = 72 << 20;
 
-/// Maximum number of columns of a table: a schema with many large tables takes long to read.
+/// Maximum number of columns per table, because a schema with many wide tables is slow to read.
 const COLUMN_LIMIT: i32 = 64;
 
-/// Keeps a file from making SQLite run functions for its schema, rewrite that schema, or allocate without bound.
+/// Prevents a file from making SQLite run functions in its schema, rewrite it, or allocate without limit.
 pub(crate) fn restrict(connection: &Connection) -> Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

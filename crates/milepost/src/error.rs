@@ -1,5 +1,5 @@
-//! Every error of the library, and the one place where errors become reason codes. Messages are one line without advice:
-//! hints and exit codes belong to the command line.
+//! The library's error type and its reason codes. This is the only place that maps errors to reason codes.
+//! Each message is one line without advice; hints and exit codes belong to the command line.
 
 use std::path::PathBuf;
 
@@ -15,255 +15,255 @@ use crate::store::{Damage, StoreError};
 use crate::trigger::TimerError;
 
 closed_enum! {
-    /// Words that programs can rely on.
+    /// Reason codes: stable names for errors and resume decisions that programs can match on.
     #[cfg_attr(not(feature = "internal"), non_exhaustive)]
     pub enum ReasonCode {
-        /// Input or content breaks a contract.
+        /// The input or the content of a checkpoint is invalid.
         CheckpointSchemaInvalid = "checkpoint_schema_invalid",
-        /// Stored bytes are not what was written.
+        /// Stored bytes differ from the bytes that were written.
         CheckpointIntegrityMismatch = "checkpoint_integrity_mismatch",
-        /// A write failed and changed nothing.
+        /// A write failed and changed nothing, or its result is unknown because the reply was lost.
         CheckpointAtomicWriteFailed = "checkpoint_atomic_write_failed",
-        /// A write could not be synced: it was not acknowledged and may still appear.
+        /// A write could not be synced to disk. It was not acknowledged, but it may still become visible.
         CheckpointNotAcknowledged = "checkpoint_not_acknowledged",
-        /// Something could not be removed.
+        /// Pruning could not remove a checkpoint, a run or a file.
         CheckpointRetentionPruneFailed = "checkpoint_retention_prune_failed",
-        /// Nothing has this name.
+        /// No checkpoint matches the reference, or the matching one has no state.
         CheckpointNotFound = "checkpoint_not_found",
-        /// Several have this name.
+        /// The reference matches several checkpoints.
         CheckpointRefAmbiguous = "checkpoint_ref_ambiguous",
-        /// An id that cannot name anything.
+        /// An id is malformed or already in use.
         CheckpointIdInvalid = "checkpoint_id_invalid",
-        /// Somebody else is writing.
+        /// Another process is writing to the store, or changed the run first.
         StoreBusy = "store_busy",
-        /// There is no store.
+        /// The store does not exist.
         StoreMissing = "store_missing",
-        /// A newer program made the store.
+        /// The store or the checkpoint was written by a newer version of Milepost.
         StoreNewer = "store_newer",
         /// The store could not be read.
         StoreUnreadable = "store_unreadable",
-        /// The store came from elsewhere and this user has not trusted it.
+        /// The store is foreign and this user has not trusted it.
         StoreUntrusted = "store_untrusted",
-        /// The project's configuration asks for something that this user has not trusted.
+        /// The project's configuration contains a setting that this user has not trusted.
         ConfigUntrusted = "config_untrusted",
-        /// Writing a state would lose something.
+        /// Writing a file was refused: it would overwrite existing data or restore the state of another run.
         RestoreRefused = "restore_refused",
-        /// A state was read back in which redaction had replaced something.
+        /// The state that was read contains values that redaction replaced.
         StateRedacted = "state_redacted",
-        /// It may be continued.
+        /// The run can be continued.
         ResumeAllowed = "resume_allowed",
-        /// The run has no checkpoint that is intact.
+        /// The run has no intact checkpoint to continue from, or it is already completed.
         ResumeMissingCheckpoint = "resume_missing_checkpoint",
         /// The run's owner is alive.
         ResumeRunActive = "resume_run_active",
-        /// The step that was under way must not be done twice.
+        /// The step that was in progress must not be repeated.
         ResumeNonIdempotentStep = "resume_non_idempotent_step",
-        /// Another run continues it.
+        /// Another run has claimed this run and continues it.
         ResumeClaimed = "resume_claimed",
-        /// It was continued as often as it may be.
+        /// The run has reached the maximum number of resume attempts.
         ResumeAttemptLimitReached = "resume_attempt_limit_reached",
-        /// It was continued a moment ago.
+        /// The previous resume attempt is too recent.
         ResumeBlockedCooldown = "resume_blocked_cooldown",
-        /// Nobody can tell whether its owner lives.
+        /// It is unknown whether the run's owner is alive.
         ResumeUnknownInterruptionClass = "resume_unknown_interruption_class",
-        /// The run is not there, or several could be meant.
+        /// The run does not exist, or the choice between several open runs is ambiguous.
         RunNotFound = "run_not_found",
-        /// What must be kept of a brief does not fit the budget.
+        /// The required parts of a brief do not fit the token budget.
         BriefOverBudget = "brief_over_budget",
-        /// A flag, argument or setting is wrong.
+        /// A flag, an argument or a setting is invalid.
         Usage = "usage",
-        /// It would remove something and was not confirmed.
+        /// The operation removes or discloses data and was not confirmed.
         ConfirmationNeeded = "confirmation_needed",
-        /// The command has done what it was asked for, and its answer could not be written.
+        /// The command succeeded, but its output could not be written.
         OutputFailed = "output_failed",
-        /// An agent's settings cannot be edited and are left as they are.
+        /// An agent's settings file cannot be edited and was not changed.
         AgentSettingsInvalid = "agent_settings_invalid",
     }
 }
 
-/// What went wrong.
+/// Any error that the library returns.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub enum Error {
-    /// An id that cannot name anything.
+    /// An id is malformed.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// Input that breaks a contract.
+    /// The input is not a valid checkpoint.
     #[error("the checkpoint is not valid")]
     Schema(#[from] ValidationError),
-    /// A value given by a flag or a setting.
+    /// The value of a flag or a setting is invalid.
     #[error("{name} is not valid")]
     Value {
-        /// The flag or setting.
+        /// The name of the flag or setting.
         name: String,
-        /// What is wrong.
+        /// What is wrong with the value.
         source: ValidationError,
     },
-    /// The store's own errors.
+    /// The store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A stored document that does not prove itself.
+    /// A stored checkpoint or run record is damaged.
     #[error("checkpoint {} is damaged", .0.snapshot_id.as_ref().map_or("(unnamed)", |id| id.as_str()))]
     Damaged(#[source] Box<Damage>),
-    /// A stored document of a newer format.
+    /// A stored checkpoint has a newer format than this version reads.
     #[error("checkpoint {run}@{sequence} cannot be read")]
     Newer {
-        /// The run.
+        /// The id of the run.
         run: RunId,
-        /// Its number.
+        /// The number of the checkpoint within the run.
         sequence: u64,
-        /// Why.
+        /// The error that names both format versions.
         source: SealError,
     },
-    /// No checkpoint has this name.
+    /// No checkpoint matches the reference.
     #[error("no checkpoint \"{reference}\"")]
     NotFound {
-        /// What was looked for.
+        /// The reference that was given.
         reference: String,
     },
-    /// Several checkpoints have this name.
-    #[error("\"{reference}\" names {} checkpoints: {}", candidates.len(), candidates.join(", "))]
+    /// The reference matches several checkpoints.
+    #[error("\"{reference}\" matches {} checkpoints: {}", candidates.len(), candidates.join(", "))]
     Ambiguous {
-        /// What was looked for.
+        /// The reference that was given.
         reference: String,
-        /// What was found.
+        /// The checkpoints that match.
         candidates: Vec<String>,
     },
-    /// There is no such run.
+    /// No run has this id.
     #[error("no run \"{0}\"")]
     NoRun(String),
-    /// It is not clear which run is meant.
+    /// No run was named, and the open runs do not determine which one to use.
     #[error("{}", match open.as_slice() {
         [] => "no open run here".to_owned(),
-        open => format!("{} open runs could be meant: {}", open.len(), open.join(", ")),
+        open => format!("{} runs are open: {}", open.len(), open.join(", ")),
     })]
     WhichRun {
-        /// The open runs.
+        /// The ids of the open runs.
         open: Vec<String>,
     },
-    /// The checkpoint holds no state.
-    #[error("no state in {reference} or before it")]
+    /// Neither the checkpoint nor any earlier one in its run contains a state.
+    #[error("no state in {reference} or any earlier checkpoint")]
     NoState {
-        /// The checkpoint.
+        /// The id of the checkpoint.
         reference: String,
     },
-    /// Writing a state would lose something.
+    /// The file was not written: that would overwrite existing data or restore the state of another run.
     #[error("{} was not written: {why}", path.display())]
     RestoreRefused {
-        /// The file.
+        /// The file that was not written.
         path: PathBuf,
-        /// Why.
+        /// Why it was not written.
         why: String,
-        /// The flag that allows it.
+        /// The flag that permits the write.
         flag: &'static str,
     },
     /// The run's owner is alive.
     #[error("run {run} is active: its owner, {owner}, is alive")]
     OwnerAlive {
-        /// The run.
+        /// The id of the run.
         run: RunId,
-        /// Its owner, for people.
+        /// The owner's name and pid, for display.
         owner: String,
     },
-    /// The run may not be continued.
+    /// The run cannot be continued.
     #[error("run {run} cannot be continued: {why}")]
     NotResumable {
-        /// The run.
+        /// The id of the run.
         run: RunId,
-        /// What stands against it.
+        /// The reason code of the refusal.
         reason: ReasonCode,
-        /// The same for people.
+        /// The reason as text, for display.
         why: String,
     },
-    /// A run of this name is there already.
-    #[error("run {0} is there already")]
+    /// A run with this id already exists.
+    #[error("run {0} already exists")]
     RunExists(RunId),
-    /// A step that cannot end, since it has not begun.
+    /// A step cannot end because it has not begun.
     #[error("step \"{step}\" has not begun: {}", match open.as_slice() {
         [] => "no step is in progress".to_owned(),
         open => format!("in progress: {}", open.join(", ")),
     })]
     StepNotBegun {
-        /// The step.
+        /// The id of the step.
         step: String,
-        /// The steps that have begun and not ended.
+        /// The ids of the steps in progress.
         open: Vec<String>,
     },
-    /// Another capture of the run was saved while this one was joined with what the run knew.
-    #[error("another capture of the run came first")]
+    /// Another capture of the run was saved while this one was being merged with the earlier captures.
+    #[error("another capture of the run was saved first")]
     CaptureMoved,
-    /// An option that is needed and was not given.
+    /// A required option was not set.
     #[error("the option {0} is missing")]
     MissingOption(&'static str),
-    /// A session that has been started is started again.
-    #[error("the session is running already")]
+    /// The session was already started.
+    #[error("the session is already running")]
     SessionRunning,
-    /// What must be kept of a brief does not fit the budget.
+    /// The required parts of a brief do not fit the token budget.
     #[error(transparent)]
     #[cfg(feature = "brief")]
     OverBudget(#[from] OverBudget),
-    /// A brief whose own id is taken.
-    #[error("the brief's id \"{id}\" is taken by {checkpoint}")]
+    /// The id in a brief's front matter already belongs to another checkpoint.
+    #[error("the brief id \"{id}\" is already used by {checkpoint}")]
     BriefExists {
-        /// The id.
+        /// The id of the brief.
         id: String,
-        /// The checkpoint that has it.
+        /// The checkpoint that has this id.
         checkpoint: String,
     },
-    /// The provider of a timer's state failed.
+    /// The function that provides a timer's state returned an error.
     #[error("the provider failed: {0}")]
     Provider(String),
-    /// The provider of a timer's state panicked.
+    /// The function that provides a timer's state panicked.
     #[error("the provider panicked: {0}")]
     ProviderPanicked(String),
-    /// A timer with an interval of 0.
-    #[error("the interval of a timer must be longer than 0")]
+    /// A timer was given an interval of 0.
+    #[error("the timer interval must be greater than 0")]
     ZeroInterval,
-    /// The system did not start the thread of a timer.
-    #[error("the timer's thread could not be started")]
+    /// The operating system could not start the timer thread.
+    #[error("the timer thread could not be started")]
     TimerThread(#[source] std::io::Error),
-    /// A handle that a fork has copied into another process.
-    #[error("this handle of run {run} belongs to process {pid}, not to this one")]
+    /// The handle was copied into another process by a fork and cannot be used there.
+    #[error("this handle to run {run} belongs to process {pid}, not to the current process")]
     Forked {
-        /// The run.
+        /// The id of the run.
         run: RunId,
-        /// The process that opened it.
+        /// The process that opened the handle.
         pid: u32,
     },
-    /// Something of another format could not be read or written.
+    /// Data in another tool's format, or a bundle, could not be read or written.
     #[error(transparent)]
     #[cfg(feature = "interop")]
     Interop(#[from] InteropError),
-    /// A checkpoint that is there already under this number, with another content.
-    #[error("{reference} is there already with another content, or after it the run has gone on")]
+    /// The checkpoint cannot be copied: its number is in use, or the run already has later checkpoints.
+    #[error("{reference} already exists with different content, or the run already has later checkpoints")]
     Conflict {
-        /// The run and number.
+        /// The run and the number of the checkpoint, as `RUN@N`.
         reference: String,
     },
-    /// A bundle that would take secrets along.
-    #[error("{} of what leaves hold secrets: {}", locations.len(), locations.join(", "))]
+    /// The bundle contains secrets, and their export was not confirmed.
+    #[error("the bundle contains secrets ({} found): {}", locations.len(), locations.join(", "))]
     SecretsLeave {
-        /// Where they are.
+        /// The locations of the secrets in the bundle.
         locations: Vec<String>,
     },
-    /// The project's configuration decides where the store is, and this user has not trusted that.
+    /// The project's configuration selects the store, and this user has not trusted it.
     #[error("{} is not trusted: {why}", path.display())]
     ConfigUntrusted {
         /// The configuration file.
         path: PathBuf,
-        /// What is not trusted in it.
+        /// What is untrusted in the file.
         why: String,
-        /// Whether trust would help: the file is sound, and only its values are not trusted.
+        /// Whether trusting the file resolves the error: the file is valid, only its values are untrusted.
         adoptable: bool,
     },
-    /// A file of the user's could not be read or written.
+    /// One of the user's files could not be read, written or removed.
     #[error("{} could not be {what}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// `read`, `written` or `removed`.
+        /// The failed operation: `read`, `written` or `removed`.
         what: &'static str,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
 }
@@ -278,14 +278,14 @@ impl From<TimerError> for Error {
 }
 
 impl Error {
-    /// Makes an I/O error the error of a file that could not be `read`, `written` or `removed`.
+    /// Returns a function that wraps an I/O error about `path`. `what` is `read`, `written` or `removed`.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn file(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { path, what, source }
     }
 
-    /// The word for programs.
+    /// Returns the reason code of this error.
     pub fn reason(&self) -> ReasonCode {
         use ReasonCode as R;
         match self {
@@ -341,7 +341,7 @@ impl Error {
     }
 }
 
-/// What programs read of an error: its reason code, and its message with all causes on one line.
+/// Serialises an error as its reason code and its message, with all causes on one line.
 impl Serialize for Error {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_struct("Error", 2)?;
@@ -351,7 +351,7 @@ impl Serialize for Error {
     }
 }
 
-/// An error with its causes, on one line.
+/// Formats an error and its causes on one line.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

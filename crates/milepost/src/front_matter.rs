@@ -1,15 +1,16 @@
-//! Front matter of a brief: `key: value` lines between two lines of `---`. Values are raw strings, never dates or numbers.
-//! In: the start of a document. Out: where the block lies and what it says; what reads oddly is read and warned of.
+//! The front matter of a brief: `key: value` lines between two `---` lines. Takes the start of a document,
+//! returns the range of the block and its fields, with warnings about unusual input. Values are raw strings,
+//! never dates or numbers.
 
 use std::ops::Range;
 
-/// Something that reads oddly.
+/// A message about a problem in a brief.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Warning {
-    /// The section it is about.
+    /// The section that it is about, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
-    /// What is odd.
+    /// A description of the problem.
     pub message: String,
 }
 
@@ -19,44 +20,44 @@ impl Warning {
     }
 }
 
-/// One key and its value.
+/// A key and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The key, as it is written.
+    /// The key, in its original case.
     pub key: String,
     /// The value, without quotes.
     pub value: String,
-    /// Its lines in the document.
+    /// The range of its lines in the document.
     pub(crate) lines: Range<usize>,
 }
 
-/// The block at the start of a document.
+/// The front matter at the start of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrontMatter {
-    /// What it says, in its order.
+    /// The fields in document order.
     pub fields: Vec<Field>,
-    /// The whole block, both lines of dashes included.
+    /// The range of the whole block, including both `---` lines.
     pub(crate) range: Range<usize>,
-    /// What lies between the dashes.
+    /// The range between the `---` lines.
     pub(crate) inside: Range<usize>,
 }
 
 impl FrontMatter {
-    /// The value of a key; an empty one counts as not given.
+    /// The value of a key, ignoring case; `None` if it is missing or empty.
     pub fn get(&self, key: &str) -> Option<&str> {
         let field = self.fields.iter().find(|field| field.key.eq_ignore_ascii_case(key))?;
         Some(field.value.as_str()).filter(|value| !value.is_empty())
     }
 }
 
-/// The id that a brief gives itself, without taking it apart.
+/// The id of a brief, read from its front matter without parsing the rest.
 pub(crate) fn brief_id(text: &str) -> Option<String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let front = read(text, 0, &mut Vec::new())?;
     front.get("checkpoint").map(str::to_owned)
 }
 
-/// Finds front matter in `text` at `start`.
+/// Reads the front matter that begins at `start`; `None` if there is none.
 pub(crate) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Option<FrontMatter> {
     let mut lines = lines(text, start).skip_while(|(_, line)| line.trim().is_empty());
     let (open, first) = lines.next()?;
@@ -71,7 +72,7 @@ pub(crate) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Opt
         if bare == "---" || bare == "..." {
             front.range.end = at + line.len();
             front.inside.end = at;
-            // A line of dashes and another further down are no front matter unless there is a key between them.
+            // Two `---` lines are front matter only if there is a key or nothing between them.
             return (has_keys || front.inside.is_empty()).then_some(front);
         }
         match key_of(bare) {
@@ -80,14 +81,14 @@ pub(crate) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Opt
                 let value = value_of(key, value, warnings);
                 front.fields.push(Field { key: key.to_owned(), value, lines: at..at + line.len() });
             }
-            // Lists, folded text and comments belong to the key before them and stay as they are.
+            // Lists, folded text and comments belong to the previous key and stay unchanged.
             None if bare.is_empty() || line.starts_with([' ', '\t', '-', '#']) && !bare.starts_with("##") => {
                 if let Some(field) = front.fields.last_mut() {
                     field.lines.end = at + line.len();
                 }
             }
             None if has_keys => {
-                warnings.push(Warning::new(None, "the front matter is not closed by a line of ---"));
+                warnings.push(Warning::new(None, "the front matter has no closing --- line"));
                 front.range.end = at;
                 front.inside.end = at;
                 return Some(front);
@@ -98,7 +99,7 @@ pub(crate) fn read(text: &str, start: usize, warnings: &mut Vec<Warning>) -> Opt
     None
 }
 
-/// The lines from `start`, each with where it begins and its end of line.
+/// The lines from `start` on with their offsets, including line ends.
 pub(crate) fn lines(text: &str, start: usize) -> impl Iterator<Item = (usize, &str)> {
     let rest = text.get(start..).unwrap_or_default();
     let last = (!rest.is_empty() && !rest.ends_with('\n')).then_some(text.len());
@@ -146,7 +147,7 @@ fn unescaped(inside: &str) -> String {
     value
 }
 
-/// Whether a value could be read as something else without quotes.
+/// Whether a value would be ambiguous without quotes.
 fn needs_quotes(value: &str) -> bool {
     const MARKS: [char; 17] =
         ['[', ']', '{', '}', '&', '*', '!', '|', '>', '%', '@', '`', '"', '\'', '#', ',', '?'];
@@ -160,7 +161,7 @@ fn needs_quotes(value: &str) -> bool {
         || value.chars().any(char::is_control)
 }
 
-/// A value as it is written: in quotes where it could be read as something else.
+/// Formats a value, in quotes if it would be ambiguous without them.
 pub(crate) fn written(value: &str) -> String {
     if !value.is_empty() && !needs_quotes(value) {
         return value.to_owned();
@@ -194,7 +195,7 @@ mod tests {
         let front = front.unwrap();
         assert_eq!((front.get("checkpoint"), front.get("created")), (Some("chk-1"), Some("2026-01-02")));
         assert_eq!((front.get("anchor"), front.get("tags")), (Some("a---b"), None));
-        assert_eq!(warned, 1, "dashes in a value want quotes");
+        assert_eq!(warned, 1, "dashes in a value need quotes");
         let (front, warned) = of("---\r\nanchor: feat: x\r\n---\r\n");
         assert_eq!((front.unwrap().get("anchor"), warned), (Some("feat: x"), 1));
     }

@@ -1,7 +1,7 @@
-//! Plumbing for Milepost's own crates: the command line, the MCP server, the testkit and the tasks of the repository.
-//! Compiled only with the feature `internal`. No stability promise; not part of the public API.
+//! Re-exports for Milepost's own crates: the command line, the MCP server, the testkit and xtask. Compiled
+//! only with the feature `internal`. This module is not part of the public API and can change in any release.
 
-/// Briefs: composing them from facts, and text that goes onto one line.
+/// Composes, parses, checks and merges briefs, and escapes text to fit on one line.
 pub mod brief {
     pub use crate::brief::check::{CheckReport, Finding};
     pub use crate::brief::compose::{BriefFacts, compose};
@@ -14,17 +14,17 @@ pub mod brief {
     pub use crate::front_matter::{Field, FrontMatter, Warning};
 }
 
-/// What git, the watched folders and the process say about a workspace.
+/// Captures the state of a workspace: git, the watched folders and process memory.
 pub mod capture {
     pub use crate::capture::*;
 }
 
-/// The system's clock.
+/// The system clock and a frozen clock for tests.
 pub mod clock {
     pub use crate::clock::{FrozenClock, SystemClock};
 }
 
-/// The engine's helpers for commands.
+/// Engine types that the commands use.
 pub mod engine {
     pub use crate::engine::agent_session::{AgentSession, InterruptedRuns};
     pub use crate::engine::capture::SaveOptions;
@@ -44,18 +44,18 @@ pub mod engine {
     pub use crate::resume::{ClaimState, ResumeDecision, ResumePolicy, RunState};
 }
 
-/// Atomic writes and bounded reads.
+/// Atomic file writes and size-limited file reads.
 pub mod fs {
     pub use crate::fs::*;
 }
 
-/// Formats of other tools.
+/// Format detection, and the patch that a bundle can contain.
 pub mod interop {
     pub use crate::interop::detect::detect;
     pub use crate::interop::sealed::Patch;
 }
 
-/// Strict JSON and drafts of checkpoints.
+/// Checkpoint drafts, ids, raw JSON, policies and the JSON Schema.
 pub mod model {
     pub use crate::model::checkpoint::Draft;
     pub use crate::model::id::{StoreId, random_suffix};
@@ -66,25 +66,25 @@ pub mod model {
     pub use crate::model::schema::schema;
 }
 
-/// Owners of runs: processes and their lock files.
+/// Run owners: processes and their lock files.
 pub mod owner {
     pub use crate::owner::*;
 }
 
-/// Redaction of texts outside checkpoints.
+/// Redaction of text and JSON that are not part of a checkpoint.
 pub mod redact {
     pub use crate::redact::{json, text};
 }
 
-/// Sealing and strict JSON.
+/// Sealing and verification of checkpoints, and strict JSON.
 pub mod seal {
     pub use crate::seal::*;
 }
 
-/// The built-in stores, their place in a project, and trust in them.
+/// The built-in stores, their location in a project, and their identity.
 pub mod store {
     pub use crate::store::files::FilesStore;
-    /// Whose a store is.
+    /// Checks whether a store is trusted, new or foreign.
     pub mod identity {
         pub use crate::store::identity::*;
     }
@@ -93,12 +93,12 @@ pub mod store {
     pub use crate::store::{DEFAULT_WAIT, EVENTS_KEPT, OLDEST_SHOWN};
 }
 
-/// Timers and boundaries.
+/// Timers, due times and the changes that trigger a checkpoint.
 pub mod trigger {
     pub use crate::trigger::*;
 }
 
-/// What this user trusts.
+/// The user's key and the records of the stores that the user created or trusted.
 pub mod trust {
     pub use crate::trust::*;
 }

@@ -1,8 +1,9 @@
-//! Milepost: one checkpoint system for long-running agent work.
+//! Milepost saves checkpoints of long-running agent work and resumes it after an interruption.
 //!
-//! A run saves sealed checkpoints into a store; whatever was acknowledged is there after a crash, a kill or a power
-//! cut, and proves that it is intact. The library never prints, never reads the environment or the home folder, and
-//! needs no async runtime. Everything a caller does goes through [`Milepost`].
+//! A run saves sealed checkpoints into a store. An acknowledged checkpoint survives a crash, a kill or a
+//! power failure, and its seal detects any damage. The library never prints, never reads the home folder,
+//! reads no environment variable except `PATH` (to find git), and needs no async runtime. [`Milepost`] is the
+//! entry point.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +11,7 @@
 //! use milepost::{Milepost, Status};
 //!
 //! let mp = Milepost::open(dir.path())?;
-//! let run = mp.run("nightly").rejoin_or_start()?; // the same id after a crash
+//! let run = mp.run("nightly").rejoin_or_start()?; // rejoins the same run after a crash
 //! let mut sum: u64 = run.state()?.unwrap_or_default();
 //! for (task, n) in [("one", 1), ("two", 2)] {
 //!     if !run.is_done(task) {
@@ -25,7 +26,7 @@
 //! # }
 //! ```
 
-// What only Milepost's own crates use is reachable with the feature `internal` alone.
+// Items that only Milepost's own crates use look unused without the feature `internal`.
 #![cfg_attr(not(feature = "internal"), allow(dead_code, unreachable_pub, unused_imports))]
 
 #[macro_use]
@@ -77,7 +78,7 @@ pub use run::{
     format_duration, recommended_interval,
 };
 
-/// The guide's code, compiled and run.
+/// Compiles and runs the code blocks of the library guide as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 mod guide {}

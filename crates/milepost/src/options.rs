@@ -1,10 +1,11 @@
-//! `options!` declares structs of options and queries: callers start from the default and set what they need, method by
-//! method, so that options can be added later without breaking them. `setters!` declares such methods where they do not
-//! have the names and types of the fields.
+//! Macros for builder-style structs. `options!` declares a struct of options or a query with one setter per
+//! field. Callers start from the default and chain setters, so a new option does not break them. `setters!`
+//! declares setters whose name or type differs from the field.
 
-/// Declares a struct and, for each field, a method of the same name that sets the field and returns the struct. The
-/// method takes anything that converts into the field's type; for a field marked `[number]` exactly its type, so that
-/// the type of a literal is known. Only Milepost's own crates set fields marked `[internal]`.
+/// Declares a struct and, for each field, a method of the same name that sets the field and returns the
+/// struct. The method accepts any value that converts into the field's type. For a field marked `[number]` it
+/// accepts exactly the field's type, so that the compiler can infer the type of a literal. The setter of a
+/// field marked `[internal]` is public only with the feature `internal`.
 macro_rules! options {
     (
         $(#[$struct_meta:meta])*
@@ -47,7 +48,8 @@ macro_rules! options {
     };
 }
 
-/// Declares methods that set a field, or a part of one, and return the struct: `name(value: Type) => field = expression;`.
+/// Declares methods that set a field, or part of a field, and return the struct. One line per method:
+/// `fn name(value: Type) => field = expression;`.
 macro_rules! setters {
     (
         impl $struct:ident {

@@ -1,5 +1,6 @@
-//! The agents: where each comes from, and what it needs to run without a person against an endpoint of one's own.
-//! Keys are dummies, and the switches that go around an agent's own approvals are for this sandbox alone.
+//! The tested agents: the npm package of each, and the settings with which it runs unattended against the
+//! test endpoint. API keys are dummies. The flags that bypass an agent's approvals must not be used outside
+//! this sandbox.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,18 +14,18 @@ use crate::npm;
 use crate::shell::{read_output, root};
 
 pub(super) struct Agent {
-    /// As `milepost agents` calls it.
+    /// The name that `milepost agents` uses.
     pub(super) name: &'static str,
     package: &'static str,
     version: &'static str,
     program: &'static str,
-    /// Writes what must stand in its files before it starts.
+    /// Writes the files that the agent needs before it starts.
     prepare: fn(&Sandbox, Scope) -> Result<()>,
-    /// Adds what it must be told: the endpoint's address, and what it shall do.
+    /// Passes the endpoint's address and the prompt, as arguments and environment variables.
     add_arguments: fn(&mut Command, address: &str, prompt: &str, scope: Scope),
 }
 
-/// Every agent. Claude Code is the newest that runs on Node 20.
+/// Every tested agent. This version of Claude Code is the newest that runs on Node 20.
 pub(super) static AGENTS: [Agent; 4] = [
     Agent {
         name: "claude-code",
@@ -60,7 +61,8 @@ pub(super) static AGENTS: [Agent; 4] = [
     },
 ];
 
-/// What OpenCode installs beside plugins before it does anything else; offline it would wait for that for long.
+/// OpenCode installs this package next to its plugins before anything else. Offline, it would wait a long
+/// time for it.
 const OPENCODE_PLUGIN: &str = "@opencode-ai/plugin";
 
 impl Agent {
@@ -73,7 +75,7 @@ impl Agent {
         Self::folder(self.package, self.version).join("node_modules")
     }
 
-    /// Installs it if it is not there; gives the version that it says it has.
+    /// Installs the agent if needed and returns the version that it reports.
     pub(super) fn install(&self) -> Result<String> {
         let get = |package: &str| {
             npm::install(&Self::folder(package, self.version), &format!("{package}@{}", self.version))
@@ -87,7 +89,7 @@ impl Agent {
         let output_file = output_file.trim();
         ensure!(
             output_file.contains(self.version),
-            "{} says it is {output_file:?}, not {}",
+            "{} reports version {output_file:?}, not {}",
             self.program,
             self.version
         );
@@ -98,7 +100,7 @@ impl Agent {
         (self.prepare)(sandbox, scope)
     }
 
-    /// The command that runs it once with a prompt.
+    /// The command that runs the agent once with a prompt.
     pub(super) fn command(
         &self,
         sandbox: &Sandbox,
@@ -112,28 +114,28 @@ impl Agent {
     }
 }
 
-/// As root it takes no `bypassPermissions`: what it needs is allowed by name.
+/// Claude Code rejects `bypassPermissions` for root, so the tools that it needs are allowed by name.
 fn claude(command: &mut Command, address: &str, prompt: &str, _: Scope) {
     command.env("ANTHROPIC_BASE_URL", address).env("ANTHROPIC_API_KEY", "dummy");
     command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     command.args(["-p", prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Bash"]);
 }
 
-/// How it is paid for must be chosen before it starts.
+/// Gemini requires an authentication type in its settings before it starts.
 fn prepare_gemini(sandbox: &Sandbox, _: Scope) -> Result<()> {
     let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
     write(&sandbox.home.join(".gemini/settings.json"), &settings.to_string())
 }
 
-/// A model by name: else another model is asked first which one is right.
+/// Names a model. Without one, Gemini first asks another model which one to use.
 fn gemini(command: &mut Command, address: &str, prompt: &str, _: Scope) {
     command.env("GOOGLE_GEMINI_BASE_URL", address).env("GEMINI_API_KEY", "dummy");
     command.env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     command.args(["-m", "gemini-2.5-flash", "-p", prompt, "--approval-mode", "yolo"]);
 }
 
-/// One of its models has all tools; the other has one that runs JavaScript, which calls them. The to-do list is a tool
-/// that its user turns on.
+/// One of the two models has all tools; the other has a single tool that runs JavaScript, which calls the
+/// rest. The to-do list is a tool that users have to enable.
 fn codex(command: &mut Command, address: &str, prompt: &str, scope: Scope) {
     let model = match scope {
         Scope::User => "gpt-6.1-sol",

@@ -1,4 +1,5 @@
-//! One case: an agent works and is killed; another, or the same again, must be told what was left.
+//! One case: an agent works and is killed, and the next session, of the same agent or another, must receive a
+//! description of the unfinished work.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,14 +11,14 @@ use super::agent::Agent;
 use super::endpoint::{COMMAND, COMPLAINT, FILE, ModelScript, OPEN};
 use super::sandbox::{Sandbox, Scope};
 
-/// How long an agent may take for what the model tells it, and for what its hooks do after that.
+/// Time limits for the work that the model requests, and for the hooks that follow it.
 const WORK: Duration = Duration::from_secs(180);
 const HOOKS: Duration = Duration::from_secs(20);
 
 const PROMPT: &str = "Build the parser.";
 const NEXT_PROMPT: &str = "Say hello.";
 
-/// How the text begins that a new session is given.
+/// Start of the text that Milepost adds to a new session.
 const LEAD: &str = "Milepost: earlier work";
 
 pub(super) struct Case {
@@ -35,19 +36,19 @@ impl Case {
         }
     }
 
-    /// Prints a line for everything that held; where something did not, the files stay and are named.
+    /// Prints one line per passed check. On failure, keeps the sandbox and names its folder in the error.
     pub(super) fn run(&self, milepost: &Path) -> Result<()> {
         let sandbox = Sandbox::new(milepost)?;
         let Err(failure) = self.run_steps(&sandbox) else { return Ok(()) };
-        Err(failure.context(format!("its files are in {}", sandbox.keep().display())))
+        Err(failure.context(format!("the sandbox is kept in {}", sandbox.keep().display())))
     }
 
     fn run_steps(&self, sandbox: &Sandbox) -> Result<()> {
         self.set_up(sandbox)?;
-        let run = self.work_until_killed(sandbox).context("works")?;
+        let run = self.work_until_killed(sandbox).context("work")?;
         self.check_interrupted(sandbox, &run).context("interrupted")?;
-        self.check_first_request(sandbox).context("told")?;
-        self.check_continued(sandbox, &run).context("goes on")
+        self.check_first_request(sandbox).context("first request")?;
+        self.check_continued(sandbox, &run).context("continued")
     }
 
     fn report(&self, what: &str, detail: &str) {
@@ -79,11 +80,12 @@ impl Case {
             !states.is_empty() && states.iter().all(|state| state == "current"),
             "set up: expected every part to be current, but they are {states:?}"
         );
-        self.report("set up", &format!("{} parts for the {scope}", states.len()));
+        self.report("set up", &format!("{} parts in {scope} scope", states.len()));
         Ok(())
     }
 
-    /// Lets the worker work until its model answers no more and its hooks have told everything; then kills it. Gives its run.
+    /// Lets the worker run until the model stops replying and the hooks have recorded everything, then kills
+    /// it. Returns the id of its run.
     fn work_until_killed(&self, sandbox: &Sandbox) -> Result<String> {
         let mut agent =
             sandbox.start(self.worker.command(sandbox, ModelScript::Work, PROMPT, self.scope), "worker")?;
@@ -122,7 +124,7 @@ impl Case {
 
     fn check_interrupted(&self, sandbox: &Sandbox, run: &str) -> Result<()> {
         let mut status = sandbox.query(&["status"])?;
-        // What was killed with the head of the group may take a moment to go.
+        // The other processes of the killed group may take a moment to end.
         for _ in 0..50 {
             if status["live"] == json!([]) {
                 break;
@@ -147,7 +149,7 @@ impl Case {
         Ok(())
     }
 
-    /// Starts the successor, and looks at the first request of its conversation.
+    /// Starts the successor and checks the first request of its conversation.
     fn check_first_request(&self, sandbox: &Sandbox) -> Result<()> {
         let before = sandbox.endpoint.requests()?.len();
         let mut agent = sandbox.start(
@@ -156,26 +158,25 @@ impl Case {
         )?;
         agent.wait_for_end(WORK)?;
         let requests = sandbox.endpoint.requests()?.split_off(before);
-        // What makes up a title has no tools.
+        // Requests that only generate a title have no tools.
         let first =
             requests.iter().find(|request| request["tools"].as_array().is_some_and(|all| !all.is_empty()));
-        let first =
-            first.with_context(|| format!("expected a request to the model, but there was {requests:?}"))?;
+        let first = first.with_context(|| format!("expected a request with tools, but got {requests:?}"))?;
         let text = collect_texts(&first["body"]);
-        let brief = text.find(LEAD).map_or("nothing of Milepost", |at| &text[at..]);
+        let brief = text.find(LEAD).map_or("no text from Milepost", |at| &text[at..]);
         let end = brief.char_indices().nth(3000).map_or(brief.len(), |(at, _)| at);
         for wanted in [NEXT_PROMPT, LEAD, FILE, OPEN[0], OPEN[1], COMMAND, COMPLAINT] {
             ensure!(
                 text.contains(wanted),
-                "expected {wanted:?} in the first request, which has {}",
+                "expected {wanted:?} in the first request, which contains {}",
                 &brief[..end]
             );
         }
-        self.report("told", "the first request names the file, the open to-dos and the failed command");
+        self.report("informed", "the first request names the file, the open to-dos and the failed command");
         Ok(())
     }
 
-    /// The successor's run goes on with the dead one, which is offered to nobody else.
+    /// Checks that the successor's run has claimed the interrupted one, which is then not offered again.
     fn check_continued(&self, sandbox: &Sandbox, run: &str) -> Result<()> {
         let claimed = sandbox.query(&["resume", run])?;
         ensure!(
@@ -189,21 +190,21 @@ impl Case {
             next.starts_with(self.successor.name) && next != run,
             "expected the successor's run, but status is {status}"
         );
-        // Whoever comes after it must be told the same.
+        // The session after it must receive the same information.
         check_recorded_work(&sandbox.query(&["resume", &next])?)?;
         ensure!(status["hook_failures"] == json!([]), "expected no hook to fail, but status is {status}");
-        self.report("goes on", &next);
+        self.report("continued", &next);
         Ok(())
     }
 }
 
-/// Whether a run holds what the model has done; gives what failed.
+/// Checks that a run records the model's work. Returns the failed command.
 fn check_recorded_work(resume: &Value) -> Result<String> {
     let failed = resume["about"]["failed"].as_str().unwrap_or_default();
     let wanted = format!("{COMMAND} (exit_1)");
     ensure!(
         failed.starts_with(&wanted) && failed.contains(COMPLAINT),
-        "expected {wanted:?} with {COMPLAINT:?} as what failed last, but it is {failed:?}"
+        "expected {wanted:?} with {COMPLAINT:?} as the last failure, but it is {failed:?}"
     );
     let next = &resume["decision"]["next_actions"];
     ensure!(*next == json!(OPEN), "expected {OPEN:?} as open to-dos, but they are {next}");
@@ -213,7 +214,7 @@ fn check_recorded_work(resume: &Value) -> Result<String> {
     Ok(failed.to_owned())
 }
 
-/// All texts of a document, one after the other.
+/// All strings in a JSON value, one after the other.
 fn collect_texts(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),

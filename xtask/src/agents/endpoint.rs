@@ -1,4 +1,5 @@
-//! The endpoint of the test's own, in Node: what it is told to do, and what agents have asked of it.
+//! The test's model endpoint, a Node program on the loopback: starts it with a script of what the model does,
+//! and reads the requests that agents have sent to it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -7,16 +8,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// What the model does: it is in the path, so that an agent that starts again gets another one.
+/// The model's behaviour. It is part of the URL, so that the next session can get a different one.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ModelScript {
-    /// Sets a to-do list, writes a file, runs a command that fails, and answers no more.
+    /// Sets a to-do list, writes a file, runs a command that fails, then stops replying.
     Work,
-    /// Says a sentence.
+    /// Replies with one sentence.
     Talk,
 }
 
-/// What the model does when it works.
+/// What the model writes, runs and lists under [`ModelScript::Work`].
 pub(super) const FILE: &str = "notes/parser.txt";
 pub(super) const COMMAND: &str = "cat no-such-input.txt";
 pub(super) const COMPLAINT: &str = "No such file or directory";
@@ -30,7 +31,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts it, with its files in `folder`, for agents that work in `project`.
+    /// Starts the endpoint with its files in `folder`, for agents that work in `project`.
     pub(super) fn start(folder: &Path, project: &Path) -> Result<Self> {
         let [script, source, log, port] =
             ["script.json", "endpoint.mjs", "requests.jsonl", "port"].map(|name| folder.join(name));
@@ -43,20 +44,21 @@ impl Endpoint {
         std::fs::write(&source, include_str!("endpoint.mjs"))?;
         std::fs::write(&log, "")?;
         let mut node = Command::new("node");
-        let process = node.arg(&source).args([&script, &log, &port]).spawn().context("node")?;
+        let process = node.arg(&source).args([&script, &log, &port]).spawn().context("cannot start node")?;
         let mut endpoint = Self { process, log, port: 0 };
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) {
             if let Ok(text) = std::fs::read_to_string(&port) {
-                endpoint.port = text.parse().with_context(|| format!("the port of the endpoint: {text}"))?;
+                endpoint.port =
+                    text.parse().with_context(|| format!("the endpoint reports the port {text:?}"))?;
                 return Ok(endpoint);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        bail!("the endpoint does not listen after 20 s")
+        bail!("the endpoint is not listening after 20 s")
     }
 
-    /// The address that an agent is given instead of its provider's.
+    /// The base URL that replaces the provider's.
     pub(super) fn address(&self, script: ModelScript) -> String {
         let script = match script {
             ModelScript::Work => "script",
@@ -65,10 +67,10 @@ impl Endpoint {
         format!("http://127.0.0.1:{}/{script}", self.port)
     }
 
-    /// What was asked so far, oldest first.
+    /// All requests so far, oldest first.
     pub(super) fn requests(&self) -> Result<Vec<Value>> {
         let text = std::fs::read_to_string(&self.log)?;
-        // The last line may be half written.
+        // The last line may be incomplete.
         Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 }

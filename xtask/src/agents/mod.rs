@@ -1,6 +1,7 @@
-//! `cargo xtask agents [NAME…]`: the real agents, from npm, against a model of the test's own on 127.0.0.1.
-//! Each works, is killed in the middle of it, and what starts next must be told by its first request what was left. The
-//! agents are installed below `target/`; after that there is no network but the loopback, and every home is empty.
+//! `cargo xtask agents [NAME…]`: runs the real agents, from npm, against a model endpoint on 127.0.0.1. Each
+//! agent is killed while it works. The first request of the next session must then describe the unfinished
+//! work. The agents are installed below `target/`; after that, only the loopback is reachable, and every home
+//! is empty.
 
 mod agent;
 mod case;
@@ -17,7 +18,7 @@ use self::case::Case;
 use self::sandbox::Scope;
 use crate::shell::{cargo, is_installed, root, run_program};
 
-/// The first word of the arguments of the process that has no network.
+/// First argument of the process that runs without a network.
 const INSIDE: &str = "--inside";
 
 pub fn run(names: &[&str]) -> Result<()> {
@@ -26,7 +27,7 @@ pub fn run(names: &[&str]) -> Result<()> {
     }
     let agents = chosen(names)?;
     for program in ["npm", "node", "git"] {
-        ensure!(is_installed(program), "{program} is needed and not there");
+        ensure!(is_installed(program), "{program} is required but not installed");
     }
     run_program(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
     let (mut there, mut missing) = (Vec::new(), Vec::new());
@@ -37,7 +38,7 @@ pub fn run(names: &[&str]) -> Result<()> {
                 there.push(agent);
             }
             Err(e) => {
-                println!("{:<32} FAILED: not installed: {e:#}", agent.name);
+                println!("{:<32} FAILED: cannot install: {e:#}", agent.name);
                 missing.push(agent.name);
             }
         }
@@ -47,13 +48,13 @@ pub fn run(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Starts this program again where there is no network, and tries the agents there.
+/// Runs the cases in a child process without a network, or in this process if that is not possible.
 fn run_without_network(agents: &[&'static Agent]) -> Result<()> {
     if agents.is_empty() {
         return Ok(());
     }
     let Some(mut inside) = offline::command() else {
-        println!("agents: unshare or ip is missing, or not allowed: the network is not cut off");
+        println!("agents: unshare or ip is missing or not permitted; the network stays reachable");
         return run_cases(agents);
     };
     let names = agents.iter().map(|agent| agent.name);
@@ -63,12 +64,17 @@ fn run_without_network(agents: &[&'static Agent]) -> Result<()> {
 fn chosen(names: &[&str]) -> Result<Vec<&'static Agent>> {
     let all = || AGENTS.iter().map(|agent| agent.name).collect::<Vec<_>>().join(", ");
     for name in names {
-        ensure!(AGENTS.iter().any(|agent| agent.name == *name), "no agent {name:?}; there are {}", all());
+        ensure!(
+            AGENTS.iter().any(|agent| agent.name == *name),
+            "unknown agent {name:?}; available: {}",
+            all()
+        );
     }
     Ok(AGENTS.iter().filter(|agent| names.is_empty() || names.contains(&agent.name)).collect())
 }
 
-/// Each agent after itself, set up for the user and for the project; and each after the one before it.
+/// Each agent followed by itself, in user scope and in project scope, and each followed by the next one in
+/// the list.
 fn cases(agents: &[&'static Agent]) -> Vec<Case> {
     let own = |agent: &&'static Agent| {
         [Scope::User, Scope::Project].map(|scope| Case { worker: agent, successor: agent, scope })
@@ -92,7 +98,7 @@ fn run_cases(agents: &[&'static Agent]) -> Result<()> {
         }
     }
     let held = cases.len() - failed.len();
-    println!("agents: {held} held, {} failed in {:.0} s", failed.len(), start.elapsed().as_secs_f64());
+    println!("agents: {held} passed, {} failed in {:.0} s", failed.len(), start.elapsed().as_secs_f64());
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }

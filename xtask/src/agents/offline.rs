@@ -1,10 +1,10 @@
-//! A network of its own that has nothing but the loopback.
+//! Runs programs in a network namespace that has only the loopback.
 
 use std::process::{Command, Stdio};
 
 use crate::shell::is_root;
 
-/// Starts what follows without a network; `None` where this machine does not allow it.
+/// A command to which a program and its arguments are appended; `None` if this machine does not permit it.
 pub(super) fn command() -> Option<Command> {
     let start = || {
         let mut command = Command::new("unshare");

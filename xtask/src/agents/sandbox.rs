@@ -1,4 +1,5 @@
-//! An empty home, a fresh repository with a store, and an endpoint; agents that run in it and can be killed.
+//! A sandbox for one case: an empty home, a new repository with a store, and a model endpoint.
+//! Starts agents in it, waits for them and kills them.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -12,10 +13,10 @@ use serde_json::Value;
 use super::endpoint::Endpoint;
 use crate::shell::{read_output, root, run_program};
 
-/// How long to wait between two looks.
+/// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// For whom hooks are set up.
+/// Where hooks are installed: for the user, or in the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     User,
@@ -32,7 +33,7 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Not in the folder for temporary files: Codex does less there.
+    /// Uses a folder below `target/`, because Codex does less in the folder for temporary files.
     pub(super) fn new(milepost: &Path) -> Result<Self> {
         let all = root().join("target/agents/places");
         std::fs::create_dir_all(&all)?;
@@ -66,7 +67,7 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// A command in the project that sees nothing of this machine's environment but where programs are.
+    /// A command in the project, with no environment variables except HOME, PATH and TERM.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.project).env_clear();
@@ -74,21 +75,22 @@ impl Sandbox {
         command
     }
 
-    /// Runs milepost to the end; gives what it printed.
+    /// Runs milepost to completion and returns its stdout.
     pub(super) fn milepost(&self, words: &[&str]) -> Result<String> {
         read_output(self.command(&self.milepost).args(words))
     }
 
-    /// What `milepost … --json` says; some say no by their exit code and still add_arguments why.
+    /// The output of `milepost … --json`. Ignores the exit code, because a command that refuses still prints
+    /// its reason.
     pub(super) fn query(&self, words: &[&str]) -> Result<Value> {
         let output = self.command(&self.milepost).args(words).arg("--json").stdin(Stdio::null()).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         serde_json::from_str(&text).with_context(|| {
-            format!("milepost {words:?} gave {text}{}", String::from_utf8_lossy(&output.stderr))
+            format!("milepost {words:?} printed no JSON: {text}{}", String::from_utf8_lossy(&output.stderr))
         })
     }
 
-    /// Starts an agent as the head of a process group; what it prints goes to a file.
+    /// Starts an agent as the leader of a new process group, with its output redirected to a file.
     pub(super) fn start(&self, mut command: Command, name: &str) -> Result<RunningAgent> {
         let output_file = self.folder.path().join(format!("{name}.out"));
         let out = File::create(&output_file)?;
@@ -97,21 +99,21 @@ impl Sandbox {
         Ok(RunningAgent { child, output_file })
     }
 
-    /// Keeps the folder, and says where it is.
+    /// Keeps the folder and returns its path.
     pub(super) fn keep(self) -> PathBuf {
         drop(self.endpoint);
         self.folder.keep()
     }
 }
 
-/// An agent that runs.
+/// A running agent, killed on drop.
 pub(super) struct RunningAgent {
     child: Child,
     output_file: PathBuf,
 }
 
 impl RunningAgent {
-    /// Waits until something is there; fails if the agent ends before, or if it takes too long.
+    /// Polls until `there` returns a value. Fails if the agent ends first or the time limit passes.
     pub(super) fn wait_until<T>(
         &mut self,
         limit: Duration,
@@ -127,13 +129,17 @@ impl RunningAgent {
                 bail!("expected {what}, but the agent ended with {status}: {}", self.output_file());
             }
             if start.elapsed() > limit {
-                bail!("expected {what} within {} s; the agent says {}", limit.as_secs(), self.output_file());
+                bail!(
+                    "expected {what} within {} s; the agent printed {}",
+                    limit.as_secs(),
+                    self.output_file()
+                );
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits for the agent to end successfully.
     pub(super) fn wait_for_end(&mut self, limit: Duration) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < limit {
@@ -143,16 +149,16 @@ impl RunningAgent {
             }
             std::thread::sleep(PAUSE);
         }
-        bail!("the agent has not ended within {} s and says {}", limit.as_secs(), self.output_file())
+        bail!("the agent did not end within {} s; it printed {}", limit.as_secs(), self.output_file())
     }
 
-    /// Kills it and everything that it has started in its group, without a word.
+    /// Sends SIGKILL to the agent's process group.
     pub(super) fn kill(&mut self) -> Result<ExitStatus> {
         run_program(Command::new("kill").args(["-KILL", "--", &format!("-{}", self.child.id())]))?;
         Ok(self.child.wait()?)
     }
 
-    /// The end of what it printed.
+    /// The end of the agent's output.
     fn output_file(&self) -> String {
         let text = std::fs::read(&self.output_file).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -1,6 +1,5 @@
-//! `cargo xtask api`: how large the library's public API is, beside its bounds.
-//! In: the library's documentation as JSON, which rustdoc writes. Out: printed counts; fails where a bound is exceeded.
-//! Methods of traits and fields of enum variants are not counted.
+//! `cargo xtask api`: measures the size of the library's public API. Takes rustdoc's JSON output, prints the
+//! counts, and fails if a count exceeds its bound. Trait methods and fields of enum variants are not counted.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +8,10 @@ use serde_json::Value;
 
 use crate::shell::{cargo, root, run_program};
 
-/// The type that everything goes through.
+/// The library's main type, whose methods are counted.
 const MAIN_TYPE: &str = "Milepost";
 
-/// The counts and the most that each may be.
+/// The counts and their upper bounds.
 const BOUNDS: [(&str, usize); 3] =
     [("public types", 150), ("public fields", 200), ("methods of Milepost", 40)];
 
@@ -22,7 +21,8 @@ pub fn run() -> Result<()> {
     rustdoc.args(["-Zunstable-options", "--output-format", "json"]).env("RUSTC_BOOTSTRAP", "1");
     run_program(&mut rustdoc)?;
     let path = root().join("target/doc/milepost.json");
-    let document: Value = serde_json::from_slice(&std::fs::read(&path).context("the JSON of rustdoc")?)?;
+    let document: Value =
+        serde_json::from_slice(&std::fs::read(&path).context("cannot read rustdoc's JSON output")?)?;
     let mut api = Api { index: &document["index"], counted: BTreeSet::new(), fields: 0, methods: 0 };
     api.visit(&document["root"]);
     let mut exceeded = Vec::new();
@@ -32,7 +32,7 @@ pub fn run() -> Result<()> {
             exceeded.push(name);
         }
     }
-    ensure!(exceeded.is_empty(), "over the bound: {}", exceeded.join(", "));
+    ensure!(exceeded.is_empty(), "bounds exceeded: {}", exceeded.join(", "));
     Ok(())
 }
 
@@ -73,7 +73,7 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// Public functions of the type's own impl blocks.
+    /// Counts the public functions of inherent impl blocks.
     fn count_methods(&self, inner: &Value) -> usize {
         let blocks = inner["impls"].as_array().into_iter().flatten().filter_map(|id| self.item(id));
         let own = blocks.map(|block| &block["inner"]["impl"]).filter(|block| block["trait"].is_null());

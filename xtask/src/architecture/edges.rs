@@ -1,4 +1,6 @@
-//! Who may know whom: crates by `cargo metadata`, modules of the library by what their sources name.
+//! Checks dependencies against tables of what is allowed: between crates, read from `cargo metadata`, and
+//! between modules of the library and of the command line, read from the `crate::` paths in their sources.
+//! Returns the violations.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +10,7 @@ use serde_json::Value;
 use super::Tree;
 use crate::shell::{cargo, read_output};
 
-/// A crate of the workspace, what it may depend on, and what its tests may use besides.
+/// A workspace crate, the workspace crates it may depend on, and those that only its tests may use.
 const CRATES: [(&str, &[&str], &[&str]); 4] = [
     ("milepost", &[], &["milepost-testkit"]),
     ("milepost-cli", &["milepost", "milepost-mcp"], &[]),
@@ -16,12 +18,12 @@ const CRATES: [(&str, &[&str], &[&str]); 4] = [
     ("milepost-testkit", &["milepost"], &[]),
 ];
 
-/// What must not be in the library's tree.
+/// Crates that must not be in the library's dependency tree.
 const BANNED: [&str; 6] = ["tokio", "async-std", "smol", "reqwest", "hyper", "openssl"];
 
-/// A module of the library and what it may name; `module::Type` is that type alone.
-/// Seal and retain know two plain types of the store's: the slot that a document is sealed into, and a row's content.
-/// Capture knows where a project and its store are, to look at the one and leave the other out.
+/// A library module and the modules it may use; `module::Type` allows that type only. Seal and retain use
+/// plain types of the store: the slot that a document is sealed into, and the content of a row. Capture uses
+/// the paths of a project and its store, to read the project and exclude the store.
 const MODULES: &[(&str, &[&str])] = &[
     ("options", &[]),
     ("model", &[]),
@@ -34,7 +36,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("capture", &["model", "fs", "git", "store::project_paths", "store::Repository", "store::StoreUrl"]),
     ("front_matter", &[]),
     ("brief", &["model", "front_matter"]),
-    // A brief's own id is a name of its checkpoint, so that headers know it.
+    // A brief's own id also names its checkpoint, so headers contain it.
     ("seal", &["model", "front_matter", "store::Slot", "ReasonCode"]),
     ("diff", &["model", "brief"]),
     ("retain", &["model", "clock", "seal", "store::CheckpointEntry", "store::RetentionEntry"]),
@@ -110,8 +112,8 @@ const MODULES: &[(&str, &[&str])] = &[
 
 const COMMAND_LINE: &str = "crates/milepost-cli/src/";
 
-/// A module of the command line and what it may name. Agents and supervision know nothing of commands; configuration
-/// knows nothing of stores and presentation.
+/// A module of the command line and the modules it may use. Agents and supervision do not depend on commands.
+/// Configuration does not depend on stores or presentation.
 const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("agents", &[]),
     ("cli", &["command", "config", "context", "error", "present"]),
@@ -172,7 +174,7 @@ pub fn crates(_: &Tree) -> Result<Vec<String>> {
             continue;
         }
         let Some((_, may, tests_may)) = CRATES.iter().find(|(known, ..)| *known == from) else {
-            violations.push(format!("the crate {from} has no line in xtask/src/architecture/edges.rs"));
+            violations.push(format!("the crate {from} has no entry in xtask/src/architecture/edges.rs"));
             continue;
         };
         for edge in package["dependencies"].as_array().into_iter().flatten() {
@@ -199,7 +201,7 @@ pub fn no_runtime(_: &Tree) -> Result<Vec<String>> {
         "--offline",
     ]))?;
     let there = |banned: &&&str| text.lines().any(|line| line.split(' ').next() == Some(**banned));
-    Ok(BANNED.iter().filter(there).map(|banned| format!("the library's tree has {banned}")).collect())
+    Ok(BANNED.iter().filter(there).map(|banned| format!("the library depends on {banned}")).collect())
 }
 
 pub fn library_modules(tree: &Tree) -> Result<Vec<String>> {
@@ -212,7 +214,7 @@ pub fn command_line_modules(tree: &Tree) -> Result<Vec<String>> {
         let text = tree.text(file)?;
         for word in ["Milepost::", "OpenOptions", "fs::write"].iter().filter(|word| text.contains(**word)) {
             violations
-                .push(format!("{file}: {word}: present/ renders results, it opens and changes nothing"));
+                .push(format!("{file}: {word}: present/ must only render, not open or change anything"));
         }
     }
     Ok(violations)
@@ -225,21 +227,21 @@ fn check_modules(tree: &Tree, root: &str, table: &[(&str, &[&str])]) -> Result<V
         let module = inside.split('/').next().unwrap_or_default().trim_end_matches(".rs");
         let Some((_, may)) = table.iter().find(|(known, _)| *known == module) else {
             violations
-                .push(format!("{file}: the module {module} has no line in xtask/src/architecture/edges.rs"));
+                .push(format!("{file}: the module {module} has no entry in xtask/src/architecture/edges.rs"));
             continue;
         };
         for named in named(&tree.text(file)?) {
             let first = named.split("::").next().unwrap_or_default();
             let macros = ["closed_enum"].contains(&first);
             if first != module && !macros && !may.contains(&first) && !may.contains(&named.as_str()) {
-                violations.push(format!("{file}: the module {module} must not know {named}"));
+                violations.push(format!("{file}: the module {module} must not use {named}"));
             }
         }
     }
     Ok(violations)
 }
 
-/// Every `crate::…` of a source, two names deep, with braces taken apart.
+/// Every `crate::…` path in a source, cut to two segments, with braces expanded.
 fn named(text: &str) -> BTreeSet<String> {
     let code: String =
         text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join(" ");
@@ -266,7 +268,7 @@ fn word(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len()))
 }
 
-/// The names between braces, each up to its own `::`.
+/// The first segment of each path between braces.
 fn braced(text: &str) -> Vec<String> {
     let Some(inside) = text.strip_prefix('{').and_then(|rest| rest.split('}').next()) else {
         return Vec::new();

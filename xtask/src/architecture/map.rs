@@ -1,4 +1,5 @@
-//! ARCHITECTURE.md against the repository: what it names exists, and every crate and module is named.
+//! Checks ARCHITECTURE.md against the repository: every path that it names exists, and every crate and module
+//! is in a table. Returns the violations.
 
 use std::collections::BTreeSet;
 
@@ -22,17 +23,17 @@ pub fn check(tree: &Tree) -> Result<Vec<String>> {
     let mut violations: Vec<_> = named
         .iter()
         .filter(|path| !root().join(path).exists())
-        .map(|path| format!("{MAP} names {path}, which is not there"))
+        .map(|path| format!("{MAP} names {path}, which does not exist"))
         .collect();
     for folder in modules(tree) {
         if !in_tables.contains(folder.as_str()) {
-            violations.push(format!("{folder} is in no table of {MAP}"));
+            violations.push(format!("{folder} is not in any table of {MAP}"));
         }
     }
     Ok(violations)
 }
 
-/// What stands in code style and looks like a path.
+/// Words in code style that look like paths.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let quoted = line.split('`').skip(1).step_by(2);
     let path = |text: &&str| {

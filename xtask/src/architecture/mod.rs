@@ -1,5 +1,5 @@
-//! What the code's shape must be, checked on every test run: the map, the edges between crates and modules, the sources.
-//! In: the files that git knows. Out: every violation, each in one line that says what to do.
+//! Architecture checks, part of every test run: ARCHITECTURE.md, dependencies between crates and modules, and
+//! rules for sources. Takes the files that git tracks or would add, and prints one line per violation.
 
 pub mod api;
 mod edges;
@@ -12,20 +12,20 @@ use anyhow::{Result, bail};
 
 use crate::shell::{read_output, root};
 
-/// A check gives its violations.
+/// Returns one message per violation.
 type Check = fn(&Tree) -> Result<Vec<String>>;
 
 const CHECKS: [(&str, Check); 7] = [
-    ("ARCHITECTURE.md names what is there", map::check),
+    ("ARCHITECTURE.md matches the repository", map::check),
     ("crates depend in one direction", edges::crates),
     ("the library needs no async runtime and no network", edges::no_runtime),
-    ("modules of the library know only what they may", edges::library_modules),
-    ("modules of the command line know only what they may", edges::command_line_modules),
-    ("sources keep the rules", sources::check),
-    ("nothing of a machine is in the repository", sources::machine_paths),
+    ("library modules use only allowed modules", edges::library_modules),
+    ("command-line modules use only allowed modules", edges::command_line_modules),
+    ("sources follow the rules", sources::check),
+    ("the repository has no machine-specific paths or registries", sources::machine_paths),
 ];
 
-/// The files of the repository, with forward slashes, that exist.
+/// The existing files of the repository, as relative paths with forward slashes.
 pub struct Tree {
     pub files: Vec<String>,
 }
@@ -45,7 +45,7 @@ impl Tree {
         self.files.iter().map(String::as_str).filter(inside)
     }
 
-    /// A file's text; empty where it is not text.
+    /// A file's content, or an empty string if it is not UTF-8.
     pub fn text(&self, file: &str) -> Result<String> {
         Ok(String::from_utf8(std::fs::read(root().join(file))?).unwrap_or_default())
     }
@@ -63,7 +63,7 @@ pub fn run() -> Result<()> {
         broken += violations.len();
     }
     if broken > 0 {
-        bail!("{broken} violations of the architecture");
+        bail!("{broken} architecture violations");
     }
     Ok(())
 }

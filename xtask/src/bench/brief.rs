@@ -1,4 +1,5 @@
-//! Fitting a brief, from its text to Markdown within a budget, beside one pass of the default counter over it.
+//! Benchmark: parsing a brief and fitting it to a token budget, compared with one pass of the default token
+//! counter.
 
 use std::hint::black_box;
 
@@ -18,8 +19,10 @@ pub fn fit(short: bool) -> Result<Vec<Row>> {
             let (ours, floor) = pairs(
                 rounds,
                 || {
-                    let fitted =
-                        Brief::parse(black_box(text.as_str())).fit(&how).ok().context("it did not fit")?;
+                    let fitted = Brief::parse(black_box(text.as_str()))
+                        .fit(&how)
+                        .ok()
+                        .context("the brief did not fit")?;
                     black_box(fitted.markdown().len());
                     Ok(())
                 },
@@ -28,15 +31,14 @@ pub fn fit(short: bool) -> Result<Vec<Row>> {
                     Ok(())
                 },
             )?;
-            let what =
-                format!("parse and fit of a {size} KB brief to {budget} tokens, beside one count of it");
+            let what = format!("parse and fit of a {size} KB brief to {budget} tokens, vs one token count");
             lines.push(Row::times(what, ours.median(), floor.median(), bound));
         }
     }
     Ok(lines)
 }
 
-/// A brief of about so many bytes: steps, files and text in the proportions of real ones.
+/// A brief of about `bytes` bytes, with steps, files and text in realistic proportions.
 fn document(bytes: usize) -> String {
     let must = "---\ncheckpoint: bench\ncreated: 2026-01-01T00:00:00Z\n---\n\n## Problem\nThe exporter loses rows when \
                 the connection drops.\n\n## Session Intent\nExport every row exactly once, also across restarts.\n\n\

@@ -1,5 +1,6 @@
-//! Capture: a whole `save` in a repository of 20,000 files beside a bare `git status`; the five-hundredth capture of a run
-//! beside a first one, in time and in bytes. And `run -- true` beside a shell that does the same.
+//! Benchmarks of capture: a whole `save` in a repository of 20,000 files, compared with a bare `git status`,
+//! and the 500th capture of a run, compared with the first, in time and in bytes. Also `run -- true`,
+//! compared with a shell that does the same.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ use milepost::{Milepost, Save};
 use super::measure::{Floor, Row, Sample, binary, folder, pairs};
 use super::process::{count_fsyncs, run_successfully};
 
-/// How much longer than git a capture may take.
+/// How much longer than `git status` a save with a capture may take.
 const ALLOWED: Duration = Duration::from_millis(20);
 
 fn git(root: &Path) -> Command {
@@ -26,7 +27,8 @@ fn git(root: &Path) -> Command {
     command
 }
 
-/// A repository with so many tracked files, some of them changed, and a watched folder.
+/// Creates a repository with `tracked` committed files, `modified` of them changed, and `watched` files in a
+/// watched folder.
 fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> Result<()> {
     run_successfully(git(root).args(["init", "-q", "-b", "main"]))?;
     for n in 0..tracked {
@@ -46,7 +48,7 @@ fn repository(root: &Path, tracked: usize, modified: usize, watched: usize) -> R
         fs::write(root.join(format!(".aiwg/state/{n:04}.json")), "{}")?;
     }
     fs::write(root.join(".gitignore"), ".aiwg\n")?;
-    // Files and index of the same second would be read anew each time.
+    // Git re-reads files whose modification time is in the same second as the index's.
     std::thread::sleep(Duration::from_millis(1100));
     run_successfully(git(root).args(["status"]))
 }
@@ -71,18 +73,18 @@ pub fn capture(short: bool) -> Result<Vec<Row>> {
     let rounds = if short { 10 } else { 40 };
     let (ours, floor) = pairs(rounds, save, || run_successfully(git(&root).arg("status")))?;
     let (ours, floor) = (ours.median(), floor.median());
-    let mut lines = vec![Row::times("`save` with a capture, beside a bare `git status`", ours, floor, 0.0)];
+    let mut lines = vec![Row::times("`save` with a capture, vs a bare `git status`", ours, floor, 0.0)];
     lines[0].bound = (floor + ALLOWED).as_secs_f64() / floor.as_secs_f64();
     lines.extend(history(&root, folder.path(), if short { 60 } else { 500 })?);
     Ok(lines)
 }
 
-/// One capture and its save; gives the size of the document.
+/// Captures and saves once. Returns the size of the document.
 fn captured(mp: &Milepost, run: &str, scope: &CaptureOptions, n: usize) -> Result<u64> {
     let run = run.parse()?;
     let save = Save::new().profile(Profile::Session).summary(n.to_string());
     let capture = mp.capture_if_due(&run, scope, Source::Manual, Some(Profile::Session))?;
-    ensure!(capture.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git said nothing");
+    ensure!(capture.as_ref().is_some_and(|seen| seen.git.error.is_none()), "git failed in the capture");
     let saved = mp.save(&run, save.capture(capture.map(Box::new)))?;
     let entry = mp.find(&Reference::Numbered(run, saved.sequence()), None)?;
     Ok(entry.header.size())
@@ -102,22 +104,22 @@ fn history(root: &Path, folder: &Path, captures: usize) -> Result<Vec<Row>> {
         sizes.0 = late.time(|| captured(&mp, "long", &scope, n))?;
         sizes.1 = first.time(|| captured(&fresh, &format!("fresh-{round}"), &scope, n))?;
     }
-    let what = format!("capture {captures} of a run, beside capture 1");
+    let what = format!("capture {captures} of a run, vs capture 1");
     Ok(vec![
         Row::times(format!("{what}: time"), late.median(), first.median(), 1.2),
         Row::count(format!("{what}: bytes of the document"), sizes.0 as f64, sizes.1 as f64, 1.2),
     ])
 }
 
-/// `run -- true` in a folder without git, beside a shell that starts and waits for `true`.
+/// `run -- true` in a folder without git, compared with a shell that starts `true` and waits for it.
 pub fn run(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let command = || {
         let mut command = Command::new(&binary);
-        // A store that is named: the folder lies inside a repository, which has one of its own.
+        // The store is named, because the folder is inside a repository, which has its own store.
         let store = StoreUrl::sqlite(folder.path().join("bench.db")).to_string();
         command.args(["-q", "--store", &store, "run", "--", "/bin/true"]);
-        // And a place that is not in it.
+        // The command runs outside that repository.
         command.current_dir("/").stdout(Stdio::null());
         command
     };
@@ -138,6 +140,6 @@ pub fn run(short: bool) -> Result<Vec<Row>> {
     let mut line = Row::times("`run -- true` without git", ours.median(), base, 3.0);
     line.bound = allowed.as_secs_f64() / base.as_secs_f64();
     let micros = bare.median().as_secs_f64() * 1e6;
-    line.floor.push_str(&format!(" (a shell that does the same {micros:.0} µs, {syncs} fsyncs)"));
+    line.floor.push_str(&format!(" (an equivalent shell {micros:.0} µs, {syncs} fsyncs)"));
     Ok(vec![line])
 }

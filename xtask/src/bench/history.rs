@@ -1,4 +1,5 @@
-//! Reading does not slow down with history: `latest` and a list of 50 at 1,000 and at 100,000 checkpoints.
+//! Benchmark: `latest` and a list of 50 at 100,000 checkpoints, compared with 1,000. Reads must not slow down
+//! with history.
 
 use std::path::Path;
 
@@ -11,12 +12,12 @@ use milepost::{ListQuery, Reference};
 
 use super::measure::{Row, folder, pairs};
 
-/// Fills a store in large commits, which is what an import does.
+/// Fills a store in large commits, as an import does.
 pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
     let options = OpenOptions::new().create(true);
     let engine = Milepost::at(&StoreUrl::sqlite(path.to_owned()), &options)?;
     let run: RunId = "bench".parse()?;
-    // One real save gives the body that the others repeat under new ids and numbers.
+    // The other checkpoints repeat the body of one real save under new ids and sequence numbers.
     let save = milepost::Save::new().summary("seeded").profile(Profile::Pai);
     engine.save(&run, save.state_text(&super::measure::Work::new(1024).json())?)?;
     let body = engine.show(&Reference::Latest(0), Some(&run))?.body()?;
@@ -61,7 +62,7 @@ pub fn latest_and_list(short: bool) -> Result<Vec<Row>> {
     drop(seed(&few, 1_000)?);
     drop(seed(&many, large)?);
     let rounds = if short { 20 } else { 200 };
-    // Opened anew each time, as a command does.
+    // Opens the store each time, as a command does.
     let latest = |path: &Path| {
         let engine = Milepost::at(&StoreUrl::sqlite(path.to_owned()), &OpenOptions::new())?;
         engine.show(&Reference::Latest(0), None)?;
@@ -75,7 +76,7 @@ pub fn latest_and_list(short: bool) -> Result<Vec<Row>> {
     };
     let (a, b) = pairs(rounds, || latest(&many), || latest(&few))?;
     let (c, d) = pairs(rounds, || list(&many), || list(&few))?;
-    let what = |verb: &str| format!("open and {verb} at {large} checkpoints, beside the same at 1000");
+    let what = |verb: &str| format!("open and {verb} at {large} checkpoints, vs 1000");
     Ok(vec![
         Row::times(what("latest"), a.median(), b.median(), 1.5),
         Row::times(what("list of 50"), c.median(), d.median(), 1.5),

@@ -1,4 +1,5 @@
-//! Samples, floors, lines of the table, and bodies to save.
+//! What the benchmarks share: samples of durations, the floor of a durable write, rows of the result table,
+//! temporary stores, the binary, and generated states to save.
 
 use std::fmt;
 use std::fs::File;
@@ -11,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use milepost::Milepost;
 use milepost::store::{OpenOptions, StoreUrl};
 
-/// Durations of one kind.
+/// Durations of one repeated measurement.
 #[derive(Default, Clone)]
 pub struct Sample(Vec<Duration>);
 
@@ -29,7 +30,7 @@ impl Sample {
         self.0.push(duration);
     }
 
-    /// The value below which this share of the sample lies.
+    /// The quantile `share` of the sample.
     pub fn at(&self, share: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -41,7 +42,7 @@ impl Sample {
     }
 }
 
-/// Times pairs, each first in turn, so that a slow minute falls on both alike.
+/// Times both closures in alternating order, so that a slow phase of the machine affects both equally.
 pub fn pairs(
     rounds: usize,
     mut ours: impl FnMut() -> Result<()>,
@@ -60,19 +61,19 @@ pub fn pairs(
     Ok((a, b))
 }
 
-/// A line of the table.
+/// A row of the result table.
 pub struct Row {
     pub what: String,
     pub measured: String,
     pub floor: String,
     pub ratio: f64,
     pub bound: f64,
-    /// Holds although the ratio does not: a bound in other terms.
+    /// Whether the row meets an alternative bound, which is enough to pass.
     pub meets_other_bound: bool,
 }
 
 impl Row {
-    /// A line that compares two durations.
+    /// A row that compares two durations.
     pub fn times(what: impl Into<String>, ours: Duration, floor: Duration, bound: f64) -> Self {
         Self {
             what: what.into(),
@@ -84,7 +85,7 @@ impl Row {
         }
     }
 
-    /// A line that counts.
+    /// A row that compares two counts.
     pub fn count(what: impl Into<String>, measured: f64, floor: f64, bound: f64) -> Self {
         Self {
             what: what.into(),
@@ -113,7 +114,7 @@ fn micros(d: Duration) -> String {
     format!("{:.0} µs", d.as_secs_f64() * 1e6)
 }
 
-/// The floor under every durable write: append and fdatasync.
+/// The lower limit of every durable write: an append and an fdatasync.
 pub struct Floor(File);
 
 impl Floor {
@@ -128,7 +129,7 @@ impl Floor {
     }
 }
 
-/// A folder on the disk that the target folder is on, not in memory.
+/// A temporary folder on the disk of the target folder, not in memory.
 pub fn folder() -> Result<tempfile::TempDir> {
     Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target())?)
 }
@@ -137,31 +138,33 @@ fn target() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
 }
 
-/// The address of a store in a folder: named, since the folder lies inside a repository, which has a store of its own.
+/// The address of a store in a folder. Commands need it, because the folder is inside a repository with its
+/// own store.
 pub fn store(folder: &Path) -> StoreUrl {
     StoreUrl::sqlite(folder.join("bench.db"))
 }
 
-/// Opens that store.
+/// Opens that store, and creates it if needed.
 pub fn open(folder: &Path) -> Result<Milepost> {
     Ok(Milepost::at(&store(folder), &OpenOptions::new().create(true))?)
 }
 
-/// The release binary, built if needed. In the short form, which counts, the one that tests use.
+/// Builds the release binary. The short form, which only counts, uses the debug binary of the tests.
 pub fn binary(short: bool) -> Result<std::path::PathBuf> {
     let (profile, folder) = if short { ("dev", "debug") } else { ("release", "release") };
     let build = ["build", "--quiet", "--profile", profile, "-p", "milepost-cli"];
     let built = Command::new("cargo").args(build).status()?;
     ensure!(built.success(), "the {profile} build failed");
     let built = target().join(folder).join("milepost");
-    // As `cargo install` does it. A copy lies in memory in few pieces, where the linker has left many small ones.
+    // Measures a copy, as `cargo install` makes one. The linker's own output is fragmented in memory and
+    // starts slower.
     let installed = target().join("bench-milepost");
     let _ = std::fs::remove_file(&installed);
-    std::fs::copy(&built, &installed).context("the binary")?;
+    std::fs::copy(&built, &installed).context("cannot copy the binary")?;
     Ok(installed.canonicalize()?)
 }
 
-/// A state of JSON lines of which a share changes at each step.
+/// A JSON state of which a share changes at each step.
 pub struct Work {
     lines: Vec<String>,
     seed: u64,
@@ -182,7 +185,7 @@ impl Work {
         self.seed
     }
 
-    /// 63 bytes: a task with an id, a word, a number and a short text.
+    /// A task of 63 bytes: an id, a status, a number and a short text.
     fn line(&mut self) -> String {
         let words = ["pending", "running", "blocked", "skipped"];
         let (a, b, c) = (self.next(), self.next(), self.next());
@@ -200,7 +203,7 @@ impl Work {
         line + "\"}"
     }
 
-    /// Changes a share of the lines and gives the number of bytes that changed.
+    /// Changes a share of the lines and returns the number of changed bytes.
     pub fn step(&mut self, share: f64) -> usize {
         let count = ((self.lines.len() as f64 * share).round() as usize).max(1);
         for _ in 0..count {

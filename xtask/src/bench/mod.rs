@@ -1,5 +1,6 @@
-//! Benchmarks: each beside its floor, interleaved in one run, given as a ratio to it. Counts where counts will do.
-//! `cargo xtask bench [--short] [NAME…]` prints a table in Markdown; `--check` fails where a bound is missed.
+//! `cargo xtask bench [--short] [--check] [NAME…]`: measures operations and their floors, the least that they
+//! could cost, interleaved in one process. Prints a Markdown table with the ratios; `--check` fails if a
+//! bound is missed. Counts are preferred to timings.
 
 mod brief;
 mod capture;
@@ -54,7 +55,7 @@ pub fn run(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Processes that a bench starts: this program under another name.
+/// Entry point of the child processes that benchmarks start; `None` for any other arguments.
 pub fn run_child(args: &[&str]) -> Option<Result<()>> {
     match args {
         ["saver", size, saves] => Some(process::saver(size, saves)),

@@ -1,4 +1,5 @@
-//! Whole processes: a `save` and a `show`, beside a bare process and its fsyncs; fsyncs counted by strace.
+//! Benchmarks of whole processes: `save`, `show` and `hook`, compared with a bare process and one fsync.
+//! Also counts fsyncs with strace.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +14,7 @@ fn save(binary: &Path, folder: &Path, input: &Path) -> Command {
     let mut command = Command::new(binary);
     command.arg("-C").arg(folder).arg("--store").arg(store(folder).to_string());
     command.args(["save", "--run", "bench", "--no-capture", "--input"]).arg(input);
-    // The records of stores that are made here are not this user's to keep.
+    // Keeps the trust records of temporary stores out of the user's state folder.
     command.env("XDG_STATE_HOME", folder).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -30,12 +31,12 @@ pub(super) fn run_successfully(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Whole-process `save` beside a process that does nothing, and the median of its own fsyncs.
+/// A whole `save` and a whole `show`, compared with a process that does nothing, plus one fsync for the save.
 pub fn whole_process(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let mut work = Work::new(4 * 1024);
     let (before, rounds) = (60, if short { 30 } else { 200 });
-    // All inputs are on disk beforehand: a file that is still on its way there would be in the way of every fsync.
+    // Syncs all inputs beforehand, because pending writes would delay every fsync.
     let mut inputs = Vec::new();
     for n in 0..before + rounds {
         let input = folder.path().join(format!("input-{n}.json"));
@@ -69,7 +70,7 @@ pub fn whole_process(short: bool) -> Result<Vec<Row>> {
     Ok(vec![line, Row::times("whole process: `show latest`, 4 KB", shows.median(), bares.median(), 4.0)])
 }
 
-/// The whole process of a hook after the use of a tool, on a store with a long history.
+/// A whole `hook` process after a tool call, on a store with a long history.
 pub fn hook(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let history = if short { 200 } else { 10_000 };
@@ -111,10 +112,10 @@ pub fn hook(short: bool) -> Result<Vec<Row>> {
     Ok(vec![line])
 }
 
-/// Counts fsyncs: on an open store by its library, and of one-shot saves.
+/// Counts the fsyncs of one-shot saves, and of saves through the library on an open store.
 pub fn fsyncs(short: bool) -> Result<Vec<Row>> {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
-        println!("| fsyncs | skipped: strace is missing, `cargo xtask setup` installs it | | | | |");
+        println!("| fsyncs | skipped: strace is missing; `cargo xtask setup` installs it | | | | |");
         return Ok(Vec::new());
     }
     let binary = binary(short)?;
@@ -136,7 +137,8 @@ pub fn fsyncs(short: bool) -> Result<Vec<Row>> {
     }
     let me = std::env::current_exe()?;
     for size in ["4", "64"] {
-        // The saver does the given number of saves on one open store; the difference of two runs is what saves cost.
+        // The saver performs N saves on one open store. The difference between two runs is the cost of the
+        // saves.
         let saves = |n: &str| count_fsyncs(Command::new(&me).args(["saver", size, n]).stdout(Stdio::null()));
         let (few, many) = (saves("1")?, saves("201")?);
         let what = format!("fsyncs of a save on an open store, {size} KB, mean of 200");
@@ -152,7 +154,7 @@ pub(super) fn count_fsyncs(command: &mut Command) -> Result<u64> {
     traced.args(["-f", "-e", "trace=fsync,fdatasync", "-o"]).arg(log.path()).arg(command.get_program());
     traced.args(command.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
     traced.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    run_successfully(&mut traced).context("strace is needed: `cargo xtask setup` installs it")?;
+    run_successfully(&mut traced).context("strace is required; `cargo xtask setup` installs it")?;
     Ok(fs::read_to_string(log.path())?.lines().filter(|line| line.contains("sync(")).count() as u64)
 }
 

@@ -1,6 +1,6 @@
-//! Retention: a save that prunes its run beside one that does not, at two lengths of history; `prune` of 950 out of 1,000
-//! beside a durable write of what remains, and beside as many bare unlinks. In the short form only what can be counted:
-//! what is left, and that the space came back.
+//! Benchmarks of retention: a save that prunes its run, compared with one that does not, at two lengths of
+//! history; and `prune` of 950 out of 1,000 checkpoints, compared with a durable write of the remaining bytes
+//! (SQLite) or with 950 bare unlinks (files). The short form only counts the remaining checkpoints and bytes.
 
 use std::fs;
 use std::path::Path;
@@ -37,12 +37,12 @@ pub fn prune(short: bool) -> Result<Vec<Row>> {
     Ok(lines)
 }
 
-/// Two kinds of store in a folder.
+/// The addresses of a SQLite store and a file store in a folder.
 fn urls(folder: &Path) -> [(&'static str, StoreUrl); 2] {
     [("SQLite", StoreUrl::sqlite(folder.join("bench.db"))), ("files", StoreUrl::files(folder.join("bench")))]
 }
 
-/// Saves so many checkpoints of 4 KB into one run.
+/// Saves `count` checkpoints of 4 KB into one run.
 fn fill(mp: &Milepost, count: usize) -> Result<()> {
     let run = "bench".parse()?;
     let mut work = Work::new(4096);
@@ -59,7 +59,7 @@ fn pruned(mp: &Milepost, removed: usize) -> Result<()> {
     Ok(())
 }
 
-/// What is left after a prune, and the bytes it takes beside a store that never held more.
+/// Counts the checkpoints after a prune, and the bytes compared with a store that never had more checkpoints.
 fn counts() -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     let (large, small) = (folder()?, folder()?);
@@ -69,20 +69,20 @@ fn counts() -> Result<Vec<Row>> {
         let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
         pruned(&mp, 3 * LEFT)?;
         let left = mp.runs(&Default::default())?.first().map_or(0, |run| run.checkpoints());
-        let what = format!("checkpoints left by `prune --keep-last 50` of 200, {name}");
+        let what = format!("checkpoints after `prune --keep-last 50` of 200, {name}");
         lines.push(Row::count(what, left as f64, LEFT as f64, 1.0));
         let lean = open(&lean, KeepCount::Last(LEFT as u64))?;
         fill(&lean, LEFT)?;
         lean.raw_store().maintain(Maintenance::Compact)?;
         let bytes = |mp: &Milepost| anyhow::Ok(mp.store().info()?.bytes() as f64);
-        let what = format!("bytes after that, beside a store that never held more than 50, {name}");
-        // Both keep their events, of which the pruned one has four times as many.
+        let what = format!("bytes after that, vs a store that never had more than 50, {name}");
+        // Both stores keep all events, and the pruned one has four times as many.
         lines.push(Row::count(what, bytes(&mp)?, bytes(&lean)?, 2.0));
     }
     Ok(lines)
 }
 
-/// A save that removes the oldest, beside one that removes nothing, on open stores.
+/// A save that removes the oldest checkpoint, compared with one that removes nothing, on open stores.
 fn saves() -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     for history in [LEFT as u64, 10_000] {
@@ -91,7 +91,7 @@ fn saves() -> Result<Vec<Row>> {
         let on = seed(&on, history)?.with_settings(keeping(KeepCount::Last(history)));
         let off = seed(&off, history)?.with_settings(keeping(KeepCount::All));
         let ratio = beside(&on, &off)?;
-        let what = format!("save into a run of {history}, prune on beside prune off, SQLite");
+        let what = format!("save into a run of {history}, pruning on vs off, SQLite");
         lines.push(Row::times(what, ratio.0.median(), ratio.1.median(), 1.5));
     }
     let folder = folder()?;
@@ -100,7 +100,7 @@ fn saves() -> Result<Vec<Row>> {
     fill(&on, LEFT)?;
     fill(&off, LEFT)?;
     let ratio = beside(&on, &off)?;
-    let what = "save into a run of 50, prune on beside prune off, files";
+    let what = "save into a run of 50, pruning on vs off, files";
     lines.push(Row::times(what, ratio.0.median(), ratio.1.median(), 1.5));
     Ok(lines)
 }
@@ -123,7 +123,7 @@ fn beside(on: &Milepost, off: &Milepost) -> Result<(Sample, Sample)> {
     )
 }
 
-/// Prunes a copy of a full store so often, beside something else done after each.
+/// Times nine prunes, each of a new copy of a full store, and the floor after each.
 fn rounds(
     folder: &Path,
     url: &StoreUrl,
@@ -136,7 +136,7 @@ fn rounds(
         let place = folder.join(format!("round-{i}"));
         fs::create_dir(&place)?;
         let mp = open(&copy(&place)?, KeepCount::All)?;
-        // Opened, written to and looked at: a store at work, and a plan that a person has seen.
+        // A save and a dry run come first: the store is in use, and its plan has been read before.
         fill(&mp, 1)?;
         let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
         mp.prune(&PruneOptions::default().dry_run(true), &mut |_| {})?;
@@ -152,7 +152,7 @@ fn sqlite() -> Result<Row> {
     let full = StoreUrl::sqlite(db.clone());
     let copy = |place: &Path| {
         open(&full, KeepCount::All)?.raw_store().maintain(Maintenance::Compact)?;
-        fs::copy(&db, place.join("copy.db")).context("copying the store")?;
+        fs::copy(&db, place.join("copy.db")).context("cannot copy the store")?;
         Ok(StoreUrl::sqlite(place.join("copy.db")))
     };
     let mut remain = 0;
@@ -163,9 +163,8 @@ fn sqlite() -> Result<Row> {
         floor.write(&body)?;
         Ok(start.elapsed())
     })?;
-    let what = format!(
-        "prune of 950 out of 1,000, SQLite, beside one durable write of the {remain} bytes that remain"
-    );
+    let what =
+        format!("prune of 950 out of 1,000, SQLite, vs one durable write of the remaining {remain} bytes");
     Ok(Row::times(what, ours.median(), floors.median(), 10.0))
 }
 
@@ -179,7 +178,7 @@ fn files() -> Result<Row> {
         Ok(StoreUrl::files(place.join("copy")))
     };
     let (ours, floors) = rounds(folder.path(), &StoreUrl::files(root.clone()), copy, |place, _| {
-        // The same files once more, without a store around them.
+        // Another copy of the same files, outside any store.
         let bare = place.join("bare");
         let copied =
             std::process::Command::new("cp").arg("-a").arg(root.join("bench/history")).arg(&bare).status()?;
@@ -192,7 +191,7 @@ fn files() -> Result<Row> {
         Ok(start.elapsed())
     })?;
     Ok(Row::times(
-        "prune of 950 out of 1,000, files, beside 950 bare unlinks",
+        "prune of 950 out of 1,000, files, vs 950 bare unlinks",
         ours.median(),
         floors.median(),
         2.0,

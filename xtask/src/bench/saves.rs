@@ -1,4 +1,4 @@
-//! Durable saves on an open store, beside append and fdatasync of the same bytes.
+//! Benchmark: durable saves on an open store, compared with an append and an fdatasync of the same bytes.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub fn saves(short: bool) -> Result<Vec<Row>> {
             },
             || bodies.next().map_or(Ok(()), |json| floor.write(json.as_bytes())),
         )?;
-        let what = format!("durable save on an open store, {size} KB of which 5% changes");
+        let what = format!("durable save on an open store, {size} KB of which 5% change");
         let mut line = Row::times(what, ours.median(), floors.median(), bound);
         line.meets_other_bound = ours.median() <= floors.median() + Duration::from_micros(allowance);
         lines.push(line);

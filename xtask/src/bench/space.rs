@@ -1,4 +1,4 @@
-//! Bytes of the store's file for each checkpoint, beside the bytes that changed.
+//! Benchmark: growth of the store's file per checkpoint, compared with the bytes that changed.
 
 use anyhow::Result;
 use milepost::Save;
@@ -20,7 +20,7 @@ pub fn bytes(short: bool) -> Result<Vec<Row>> {
             let step = work.step(0.05);
             engine.save(&run, Save::new().profile(Profile::Pai).state_text(&work.json())?)?;
             if i == 9 {
-                // The empty tables and the two whole documents are there however long the history gets.
+                // Empty tables and the two whole documents do not grow with the history.
                 engine.raw_store().maintain(Maintenance::Compact)?;
                 before = engine.store().info()?.bytes();
             } else if i > 9 {
@@ -30,7 +30,7 @@ pub fn bytes(short: bool) -> Result<Vec<Row>> {
         engine.raw_store().maintain(Maintenance::Compact)?;
         let grown = engine.store().info()?.bytes() - before;
         let each = |n: f64| n / saves as f64;
-        let what = format!("bytes a checkpoint in the file, {size} KB, beside the bytes that changed");
+        let what = format!("bytes per checkpoint in the file, {size} KB, vs bytes changed");
         lines.push(Row::count(what, each(grown as f64), each(changed as f64), bound));
     }
     Ok(lines)

@@ -1,4 +1,4 @@
-//! Eight processes that save at once without a pause, beside one.
+//! Benchmark: eight processes that save concurrently without pausing, compared with one.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ pub fn eight_writers(short: bool) -> Result<Vec<Row>> {
     let one = run_writers(1, saves)?;
     let eight = run_writers(8, saves)?;
     let mut line = Row::times(
-        format!("8 processes × {saves} saves of 4 KB into one run: p99, beside the median of one alone"),
+        format!("8 processes × {saves} saves of 4 KB into one run: p99, vs the median of a single process"),
         eight.at(0.99),
         one.median(),
         25.0,
@@ -33,7 +33,7 @@ fn run_writers(processes: usize, saves: usize) -> Result<Sample> {
     let mut sample = Sample::default();
     for child in children {
         let output = child.wait_with_output()?;
-        ensure!(output.status.success(), "a saver failed: {}", output.status);
+        ensure!(output.status.success(), "a writer failed: {}", output.status);
         for line in String::from_utf8(output.stdout)?.lines() {
             sample.add(Duration::from_nanos(line.parse()?));
         }
@@ -41,7 +41,8 @@ fn run_writers(processes: usize, saves: usize) -> Result<Sample> {
     Ok(sample)
 }
 
-/// `cargo xtask crowd FOLDER N`: one of the processes; prints what each save took.
+/// `cargo xtask writer FOLDER N`: one of the processes. Prints the nanoseconds of each save, one number per
+/// line.
 pub fn writer(folder: &str, saves: &str) -> Result<()> {
     let engine = open(std::path::Path::new(folder))?;
     let run = "writer".parse()?;

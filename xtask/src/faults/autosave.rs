@@ -1,5 +1,5 @@
-//! A program whose auto-save provider panics every second tick, on a disk that fills up and is freed again: it ends
-//! normally, every checkpoint that could be saved is there, and it says what failed.
+//! A program whose auto-save provider panics every second tick, on a disk that fills up and is freed again:
+//! it ends normally, every checkpoint that could be saved exists, and every failure is reported.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -51,26 +51,26 @@ pub fn run(env: &Environment) -> Result<Outcome> {
     let count = |name: &str| counts[name].as_u64().unwrap_or_default();
     let (given, saved, refused) = (count("given"), count("saved"), count("refused"));
     ensure!(refused >= rounds && count("panicked") > 0, "nothing failed: {counts}");
-    ensure!(saved == given - refused, "{saved} saved of {given} given and {refused} refused");
+    ensure!(saved == given - refused, "{saved} saved, but {given} were provided and {refused} refused");
     ensure!(
         panics.into_inner() == count("panicked") && refusals.into_inner() == refused,
-        "not all of it was said: {counts}"
+        "not every failure was reported: {counts}"
     );
     let project = Project::at(env, StoreKind::Sqlite, &mount.folder);
     let listed = project.check_acknowledged(&[])? as u64;
-    ensure!(listed == saved + 1, "{listed} listed, {saved} saved by the timer and one in the end");
+    ensure!(listed == saved + 1, "{listed} listed, but {saved} were saved by the timer and one at the end");
     let events = project.run(&["events", "--limit", "0", "--json"])?.expect(0)?.json()?;
     let told = |word: &str| events["events"].to_string().contains(word);
-    ensure!(told("the provider panicked"), "the events do not tell of the panics");
-    ensure!(told("writing "), "the events do not tell of the full disk");
+    ensure!(told("the provider panicked"), "the events do not mention the panics");
+    ensure!(told("writing "), "the events do not mention the full disk");
     project.run(&["doctor"])?.expect(0)?;
     Ok(Outcome::Passed(format!(
-        "{given} states given, {saved} saved, {refused} refused on {rounds} full disks, {} panics; ended normally",
+        "{given} states provided, {saved} saved, {refused} refused on {rounds} full disks, {} panics; ended normally",
         count("panicked")
     )))
 }
 
-/// Takes all space until some saves have been refused, and gives it back.
+/// Fills the disk until three saves have been refused, then frees it.
 fn fill_and_free(folder: &Path, refusals: &AtomicU64) -> Result<()> {
     std::thread::sleep(Duration::from_millis(700));
     let before = refusals.load(Ordering::SeqCst);
@@ -78,10 +78,10 @@ fn fill_and_free(folder: &Path, refusals: &AtomicU64) -> Result<()> {
     let mut file = std::fs::File::create(&filler)?;
     let start = Instant::now();
     while refusals.load(Ordering::SeqCst) < before + 3 {
-        // What the store gives back meanwhile is taken as well.
+        // Also fills what the store frees in the meantime.
         while file.write_all(&[1; 4096]).is_ok() {}
         if start.elapsed() > Duration::from_secs(2) {
-            bail!("the disk is full, and hardly a save was refused in 2 s");
+            bail!("the disk is full, but fewer than three saves were refused within 2 s");
         }
         std::thread::sleep(Duration::from_millis(10));
     }

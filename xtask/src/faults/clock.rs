@@ -1,4 +1,5 @@
-//! Clocks that jump: order is by sequence, nothing just written goes, and coalescing counts its three seconds exactly.
+//! Clocks that jump: order follows the sequence, nothing just saved is removed, and the window for coalescing
+//! is exactly three seconds.
 
 use anyhow::{Context, Result, ensure};
 
@@ -16,12 +17,12 @@ pub fn run(env: &Environment) -> Result<Outcome> {
         coalesce(env, kind).with_context(|| format!("coalescing, {kind:?}"))?;
     }
     Ok(Outcome::Passed(
-        "an hour back changes no order; a year ahead keeps what was just written; 2.9 s fold, 3.1 s do not"
+        "an hour back keeps the order; a year ahead removes nothing just saved; 2.9 s coalesce, 3.1 s do not"
             .into(),
     ))
 }
 
-/// A save at another time, and what it answered.
+/// Saves at another time and returns the output.
 fn save(project: &Project, time: &str, args: &[&str]) -> Result<serde_json::Value> {
     let before = ["env", "FAKETIME_DONT_FAKE_MONOTONIC=1", "faketime", "-f", time];
     let all: Vec<_> = ["--json", "save", "--no-capture", "--run", "r"].iter().chain(args).copied().collect();
@@ -40,17 +41,20 @@ fn back(env: &Environment, kind: StoreKind) -> Result<()> {
         let output = save(&project, "-1h", &["--summary", &format!("back {n}")])?;
         order.push(text(&output, "snapshot_id"));
         ensure!(output["sequence"] == n + 2 && output["coalesced"] == false, "{output}");
-        ensure!(latest(&project)? == order[order.len() - 1], "the last written is not latest");
+        ensure!(latest(&project)? == order[order.len() - 1], "the checkpoint just saved is not latest");
     }
     order.reverse();
     let listed: Vec<_> = project.list()?.iter().map(|c| text(c, "snapshot_id")).collect();
     ensure!(listed == order, "listed {listed:?}, saved {order:?}");
     project.check_acknowledged(&order)?;
-    // Identical but for a clock that went back: never folded.
+    // Identical saves are never folded if the clock went back.
     let same = project.save(&["--run", "q", "--summary", "same"])?;
     let all = ["--json", "save", "--no-capture", "--run", "q", "--summary", "same"];
     let again = project.run_wrapped(&["faketime", "-f", "-1h"], &all)?.expect(0)?.json()?;
-    ensure!(again["coalesced"] == false && text(&again, "snapshot_id") != same, "folded backwards: {again}");
+    ensure!(
+        again["coalesced"] == false && text(&again, "snapshot_id") != same,
+        "folded although the clock went back: {again}"
+    );
     Ok(())
 }
 
@@ -60,17 +64,18 @@ fn ahead(env: &Environment, kind: StoreKind) -> Result<()> {
         project.save(&["--run", "r", "--summary", &format!("now {n}")])?;
     }
     let far = text(&save(&project, "+365d", &["--summary", "a year ahead"])?, "snapshot_id");
-    ensure!(latest(&project)? == far, "what was just written is not latest");
+    ensure!(latest(&project)? == far, "the checkpoint a year ahead is not latest");
     let now = project.save(&["--run", "r", "--summary", "now again"])?;
-    ensure!(latest(&project)? == now, "what was written after it is not latest");
-    // Another jump may call all of it old; the two newest are what a person would miss.
+    ensure!(latest(&project)? == now, "the checkpoint after the jump is not latest");
+    // After another jump, retention may treat everything else as old. The saves from a year ahead must
+    // remain.
     let last = text(&save(&project, "+365d", &["--summary", "ahead again"])?, "snapshot_id");
-    ensure!(latest(&project)? == last, "what was just written is not latest");
+    ensure!(latest(&project)? == last, "the second checkpoint a year ahead is not latest");
     project.check_acknowledged(&[far, last]).map(drop)
 }
 
 fn coalesce(env: &Environment, kind: StoreKind) -> Result<()> {
-    // faketime gives a little less than it is told, and times are cut to the millisecond: 3.001 would be 3.000.
+    // faketime is slightly early, and times are truncated to milliseconds, so 3.001 would become 3.000.
     for (seconds, folds) in [("02.900", true), ("03.000", true), ("03.002", false), ("03.100", false)] {
         let project = Project::new(env, kind)?;
         let first =
@@ -81,10 +86,13 @@ fn coalesce(env: &Environment, kind: StoreKind) -> Result<()> {
         let listed = project.list()?;
         ensure!(listed.len() == if folds { 1 } else { 2 }, "{seconds} s apart: {} listed", listed.len());
         if folds {
-            ensure!(text(&second, "snapshot_id") == text(&first, "snapshot_id"), "another id");
+            ensure!(
+                text(&second, "snapshot_id") == text(&first, "snapshot_id"),
+                "the folded save has another id"
+            );
             let sources = &listed[0]["source_details"];
             ensure!(*sources == serde_json::json!(["step_boundary", "manual"]), "sources are {sources}");
-            // A status that changes is never folded.
+            // A save that changes the status is never folded.
             let failed = save(&project, &time, &["--status", "failed", "--summary", "same"])?;
             ensure!(failed["coalesced"] == false, "a change of status was folded");
         }

@@ -1,4 +1,5 @@
-//! Eight processes save into one run at once: every save is acknowledged, once, under a number of its own.
+//! Eight processes save into one run concurrently: every save is acknowledged once, with its own sequence
+//! number.
 
 use anyhow::{Result, ensure};
 
@@ -40,6 +41,6 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     sequences.sort_unstable();
     ensure!(sequences.iter().copied().eq(1..=all as u64), "sequences have gaps or repeats");
     Ok(Outcome::Passed(format!(
-        "{all} acknowledged by {WRITERS} processes, {listed} listed, 1…{all}, verified"
+        "{all} saves by {WRITERS} processes acknowledged, {listed} listed as 1…{all} and verified"
     )))
 }

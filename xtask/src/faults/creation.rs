@@ -1,6 +1,6 @@
-//! A store in the middle of being made. Killed before every single call of the first save that changes a file: whatever
-//! is left, the store is the user's own, and the next save works without anybody being asked to trust it. Sixteen first
-//! saves at once: one makes the store, all of them are in it, and none is told that it is damaged or foreign.
+//! Faults during the creation of a store. The first save is killed before every call that changes a file: the
+//! store is still the user's own, and the next save works without asking for trust. In a race of sixteen
+//! first saves, one creates the store, all are saved in it, and none reports a damaged or foreign store.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::project::{Project, StoreKind, scratch_folder};
 use super::{Environment, Outcome, run_threads};
 use crate::shell::is_installed;
 
-/// First saves that run at once.
+/// Concurrent first saves.
 const FIRST_SAVES: usize = 16;
-/// How much later each of the first saves begins where they are slowed down.
+/// Delay between the starts of first saves that are slowed down.
 const LATER: Duration = Duration::from_millis(15);
-/// Calls in which the first save, which makes the store, is slowed down, and those in which the others are, so that it
-/// makes the store between two looks of theirs.
+/// Calls that are delayed in the save that creates the store, and in the others, so that the store is created
+/// between two of their checks.
 const SLOW_MAKER: &str = "fdatasync,fsync:delay_enter=15000";
 const SLOW_LOOKER: &str = "fcntl,statx:delay_enter=2000";
 
@@ -37,7 +37,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
             let second = project.run(&["save", "--no-capture", "--run", "r", "--summary", "second"])?;
             ensure!(
                 second.code == 0 && second.stderr.is_empty(),
-                "killed before {call} number {n} ({kind:?}), the next save exits {}: {}",
+                "after a kill before {call} number {n} ({kind:?}), the next save exited with {}: {}",
                 second.code,
                 second.stderr
             );
@@ -59,11 +59,11 @@ pub fn run(env: &Environment) -> Result<Outcome> {
         calls += 1;
     }
     Ok(Outcome::Passed(format!(
-        "{killed} kills before one of {calls} calls, each followed by a save that worked"
+        "{killed} kills over {calls} pairs of store and call, each followed by a successful save"
     )))
 }
 
-/// A project without a store, and without a flag that would make any store the user's own choice.
+/// A project without a store. No flag names the store, because a flag would bypass the check for trust.
 fn new_project(env: &Environment, kind: StoreKind) -> Result<Project> {
     let project = Project::new(env, kind)?;
     if kind == StoreKind::Files { project.with_store_in_settings() } else { Ok(project) }
@@ -85,7 +85,7 @@ fn race(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     }
     let all = rounds * FIRST_SAVES;
     Ok(Outcome::Passed(format!(
-        "{rounds} stores, each made by {FIRST_SAVES} first saves at once, {all} saved"
+        "{rounds} stores, each created by {FIRST_SAVES} concurrent first saves; all {all} were saved"
     )))
 }
 
@@ -102,15 +102,20 @@ fn race_once(env: &Environment, kind: StoreKind, slowed: bool) -> Result<()> {
         } else {
             project.run(&save)?
         };
-        ensure!(output.stderr.is_empty(), "save {n} exits {} and says {}", output.code, output.stderr);
+        ensure!(
+            output.stderr.is_empty(),
+            "save {n} exited with {} and printed {}",
+            output.code,
+            output.stderr
+        );
         Ok(output.expect(0)?.stdout.trim().to_owned())
     })?;
     let listed = project.check_acknowledged(&saved)?;
     ensure!(listed == FIRST_SAVES, "{listed} of {FIRST_SAVES} listed");
-    // One id: nobody wrote a second one over it, which would leave a record of a store that does not exist.
+    // If a second id had overwritten the first, there would be a record of a store that does not exist.
     let records = std::fs::read_dir(state.path().join("milepost/stores"))?.count();
-    ensure!(records == 1, "{records} records of one store");
+    ensure!(records == 1, "expected one record of the store, but there are {records}");
     let doctor = project.run(&["doctor"])?.expect(0)?;
-    ensure!(doctor.stderr.is_empty(), "doctor says {}", doctor.stderr);
+    ensure!(doctor.stderr.is_empty(), "doctor printed {}", doctor.stderr);
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A disk that answers every sync from the Nth on with EIO: nothing is acknowledged that was not synced, what is said to
-//! have changed nothing has changed nothing, and afterwards everything works again.
+//! A disk on which every sync from the Nth on fails with EIO: nothing is acknowledged without a sync, a
+//! command that reports that nothing changed has changed nothing, and afterwards everything works again.
 
 use anyhow::{Result, ensure};
 
@@ -7,7 +7,7 @@ use super::project::{Project, StoreKind, text};
 use super::{Environment, Outcome};
 use crate::shell::is_installed;
 
-/// Commands that write, with their arguments.
+/// Commands that write.
 const WRITERS: [&[&str]; 7] = [
     &["save", "--no-capture", "--run", "r", "--profile", "pai", "--summary", "during"],
     &["note", "--run", "r", "during"],
@@ -44,7 +44,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
             let output = project.run_wrapped(&strace, &args)?.expect_one_of(&[0, 1, 3])?;
             let after = project.ids()?;
             if output.code == 0 {
-                // It needs fewer syncs, or what failed was derived.
+                // The command needed fewer syncs, or only derived data was not synced.
                 unaffected += 1;
                 acknowledged.extend(
                     output.json().ok().map(|said| text(&said, "snapshot_id")).filter(|id| !id.is_empty()),
@@ -54,16 +54,21 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
                 let new: Vec<_> = after.difference(&before).collect();
                 ensure!(
                     new.iter().all(|id| output.stderr.contains(id.as_str())),
-                    "{new:?} were not announced: {}",
+                    "the error does not name all of the new {new:?}: {}",
                     output.stderr
                 );
             } else {
                 refused += 1;
-                // A prune goes step by step, and says how far it came.
+                // A prune commits in steps and reports how far it got.
                 let same = after == before || writer[0] == "prune";
-                ensure!(same, "`{}` said that nothing changed: {}", output.line, output.stderr);
+                ensure!(
+                    same,
+                    "`{}` reported that nothing changed, but checkpoints did: {}",
+                    output.line,
+                    output.stderr
+                );
             }
-            // prune may remove what was acknowledged before.
+            // A prune may remove acknowledged checkpoints.
             let ids = project.ids()?;
             acknowledged.retain(|id| ids.contains(id) || writer[0] != "prune");
             if output.code == 0 && first > 3 {
@@ -75,8 +80,8 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     ensure!(unsure + refused > 0, "no sync failed");
     project.run(&["doctor"])?.expect(0)?;
     Ok(Outcome::Passed(format!(
-        "{} commands met failing syncs: {refused} changed nothing, {unsure} were not acknowledged, {unaffected} needed none \
-         of them; {} acknowledged, all there",
+        "{} commands with failing syncs: {refused} changed nothing, {unsure} were not acknowledged, {unaffected} \
+         succeeded; all {} acknowledged checkpoints exist",
         refused + unsure + unaffected,
         acknowledged.len()
     )))

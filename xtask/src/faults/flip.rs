@@ -1,5 +1,6 @@
-//! What a flipped byte must do, whatever the store: the checkpoint is named, its dependants are named, the rest works.
-//! Thousands of flips are judged through the library; some of them through the binary as well.
+//! Checks the effects of a flipped byte in any store: the damaged checkpoint and its dependants are reported,
+//! and the rest works. Thousands of flips are checked through the library, some of them through the binary as
+//! well.
 
 use std::path::Path;
 
@@ -11,11 +12,11 @@ use milepost::{ListQuery, MarkChange, Reference, VerifyScope};
 
 use super::project::{Project, Rng};
 
-/// The most checkpoints that one damaged frame may take with it.
+/// Maximum number of other checkpoints that one damaged frame may make unreadable.
 const DEPENDANTS: usize = 15;
 const REASONS: [&str; 2] = ["checkpoint_integrity_mismatch", "checkpoint_schema_invalid"];
 
-/// A checkpoint as it was written.
+/// A checkpoint and the bytes that were saved.
 pub struct SavedCheckpoint {
     pub id: String,
     pub run: String,
@@ -23,18 +24,19 @@ pub struct SavedCheckpoint {
     bytes: Vec<u8>,
 }
 
-/// Everything that was written, oldest first.
+/// Everything that was saved before the damage.
 pub struct Baseline {
+    /// Oldest first.
     pub all: Vec<SavedCheckpoint>,
     pub url: StoreUrl,
 }
 
-/// What has happened to a store.
+/// The effect of damage outside of checkpoints.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FlipEffect {
-    /// Damage was named.
+    /// Damage was reported.
     Named,
-    /// Nothing was named, and everything is as it was.
+    /// No damage was reported, and nothing changed.
     Unharmed,
 }
 
@@ -42,8 +44,8 @@ pub fn open(url: &StoreUrl) -> Result<Milepost> {
     Ok(Milepost::at(url, &OpenOptions::new().create(false))?)
 }
 
-/// Two runs of twenty, with pins, tags and folded triggers; the last four of each are plain saves, one run after the
-/// other, which lie as they came.
+/// Writes two runs of twenty checkpoints, with pins, tags and folded triggers. The last four of each are
+/// plain saves, one run after the other, which a SQLite store still has in its append log.
 pub fn write(project: &Project) -> Result<Baseline> {
     let url = &project.url().parse::<StoreUrl>()?;
     let mp = Milepost::at(url, &project.options(true)?)?;
@@ -66,7 +68,7 @@ pub fn write(project: &Project) -> Result<Baseline> {
             }
         }
     }
-    // What is gone leaves a floor under the stamps behind.
+    // A deleted run leaves a lower bound for stamps behind.
     let gone: RunId = "gone".parse()?;
     mp.save(&gone, Save::new())?;
     mp.delete(&gone)?;
@@ -92,7 +94,8 @@ impl Baseline {
         self.all.last().context("nothing was written")
     }
 
-    /// One checkpoint is hurt: it is named, what depends on it is named with it, everything else is as it was.
+    /// Checks the effects of one damaged checkpoint: it and its dependants are reported, and everything else
+    /// is unchanged.
     pub fn check_damage(&self, id: &str) -> Result<()> {
         let hurt = self.all.iter().find(|w| w.id == id).with_context(|| format!("{id} was never written"))?;
         let mp = open(&self.url)?;
@@ -101,7 +104,7 @@ impl Baseline {
         let named = |d: &milepost::store::Damage| d.snapshot_id().as_ref().map(ToString::to_string);
         ensure!(
             damaged.iter().any(|d| named(d).as_deref() == Some(id)),
-            "verify does not name {id}: {damaged:?}"
+            "verify does not report {id}: {damaged:?}"
         );
         let others: Vec<_> = damaged.iter().filter(|d| named(d).as_deref() != Some(id)).collect();
         for other in &others {
@@ -109,31 +112,36 @@ impl Baseline {
                 && other.run_id().as_ref().is_some_and(|run| run.as_str() == hurt.run);
             ensure!(
                 ours && other.snapshot_id().is_some(),
-                "verify names {other:?}, which is not because of {id}"
+                "verify reports {other:?}, which does not depend on {id}"
             );
         }
-        ensure!(others.len() <= DEPENDANTS, "{} dependants", others.len());
+        ensure!(others.len() <= DEPENDANTS, "{} dependants, more than {DEPENDANTS}", others.len());
         let gone: Vec<_> = damaged.iter().filter_map(named).collect();
         for written in &self.all {
             match (self.show(&mp, &written.id), gone.contains(&written.id)) {
-                (Ok(bytes), false) => ensure!(bytes == written.bytes, "{} shows other bytes", written.id),
-                (Err(e), true) => ensure!(is_damage(&e), "{} gives {e:?}", written.id),
-                (Ok(_), true) => bail!("{} is named as damaged and shown all the same", written.id),
-                (Err(e), false) => bail!("{} is not damaged and gives {e:?}", written.id),
+                (Ok(bytes), false) => ensure!(bytes == written.bytes, "{} has different bytes", written.id),
+                (Err(e), true) => ensure!(is_damage(&e), "{} fails with {e:?}", written.id),
+                (Ok(_), true) => bail!("{} is reported as damaged, but is shown", written.id),
+                (Err(e), false) => bail!("{} is not reported as damaged, but fails with {e:?}", written.id),
             }
         }
         mp.list(&ListQuery::default()).context("list")?;
         let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
         let newest_intact =
-            self.all.iter().rev().find(|w| !gone.contains(&w.id)).context("nothing is left")?;
+            self.all.iter().rev().find(|w| !gone.contains(&w.id)).context("no checkpoint is intact")?;
         let shown = latest.entry().header.snapshot_id().as_str();
-        ensure!(shown == newest_intact.id, "latest is {shown}, the newest good one is {}", newest_intact.id);
+        ensure!(
+            shown == newest_intact.id,
+            "latest is {shown}, the newest intact one is {}",
+            newest_intact.id
+        );
         let fell_back = !latest.fell_back_from().is_empty();
         ensure!(fell_back == gone.contains(&self.latest()?.id), "fell back: {fell_back}");
         Ok(())
     }
 
-    /// Something else is hurt: it is named, or it makes no difference; every checkpoint that is not named shows.
+    /// Checks the effects of damage elsewhere: it is reported or has no effect, and every checkpoint that is
+    /// not reported can be read.
     pub fn check_other_damage(&self) -> Result<FlipEffect> {
         let mp = open(&self.url)?;
         let report = mp.verify(&VerifyScope::Store, &mut |_| {})?;
@@ -142,23 +150,29 @@ impl Baseline {
             damaged.iter().filter_map(|d| Some(d.snapshot_id().as_ref()?.to_string())).collect();
         for written in self.all.iter().filter(|w| !gone.contains(&w.id)) {
             let bytes = self.show(&mp, &written.id).with_context(|| format!("show {}", written.id))?;
-            ensure!(bytes == written.bytes, "{} shows other bytes", written.id);
+            ensure!(bytes == written.bytes, "{} has different bytes", written.id);
         }
         let listed = mp.list(&ListQuery::default()).context("list")?;
         if !damaged.is_empty() {
             return Ok(FlipEffect::Named);
         }
         let rows = listed.checkpoints.iter().rev().map(|l| l.entry().header.snapshot_id().as_str());
-        ensure!(rows.eq(self.all.iter().map(|w| w.id.as_str())), "nothing is named, but the list is another");
+        ensure!(
+            rows.eq(self.all.iter().map(|w| w.id.as_str())),
+            "no damage is reported, but the list differs"
+        );
         let latest = mp.show(&Reference::Latest(0), None).context("show latest")?;
-        ensure!(latest.entry().header.snapshot_id().as_str() == self.latest()?.id, "latest is another");
+        ensure!(
+            latest.entry().header.snapshot_id().as_str() == self.latest()?.id,
+            "latest is a different checkpoint"
+        );
         Ok(FlipEffect::Unharmed)
     }
 
     /// The same as `check_damage`, through the binary.
     pub fn check_damage_by_command(&self, project: &Project, id: &str) -> Result<()> {
         let verify = project.run(&["--json", "verify"])?.expect(5)?.expect_reason(&REASONS)?;
-        ensure!(verify.stdout.contains(id), "verify does not name {id}: {}", verify.stdout);
+        ensure!(verify.stdout.contains(id), "verify does not report {id}: {}", verify.stdout);
         for command in ["show", "state"] {
             project.run(&["--json", command, id])?.expect(5)?.expect_reason(&REASONS)?;
         }
@@ -166,12 +180,12 @@ impl Baseline {
         let latest = project.run(&["--json", "show", "latest"])?;
         if self.latest()?.id == id {
             let shown = latest.expect(3)?;
-            ensure!(shown.json()?["checkpoint"]["snapshot_id"] != id, "the damaged one is shown");
+            ensure!(shown.json()?["checkpoint"]["snapshot_id"] != id, "the damaged checkpoint is shown");
         } else {
             latest.expect(0)?;
         }
         let hurt = self.all.iter().find(|w| w.id == id).context("unknown id")?;
-        // The other run, and the newer ones of its own, do not depend on it.
+        // Checkpoints of the other run and newer ones of the same run do not depend on it.
         for other in self.all.iter().filter(|w| w.run != hurt.run || w.sequence > hurt.sequence).step_by(9) {
             project.run(&["show", &other.id])?.expect(0)?;
         }
@@ -189,14 +203,14 @@ fn is_damage(e: &Error) -> bool {
     matches!(e, Error::Damaged(_) | Error::Store(StoreError::Damaged(_))) && named.contains(&e.reason())
 }
 
-/// Positions to flip: the first, the last, and some between.
+/// Positions to flip: the first, the last, and random ones between.
 pub fn positions(length: usize, between: usize, rng: &mut Rng) -> Vec<usize> {
     let mut all = vec![0, length - 1];
     all.extend((0..between).map(|_| rng.below(length as u64) as usize));
     all
 }
 
-/// Flips one bit of a file, keeping its old content to be put back.
+/// Flips one bit of a file. Returns the previous content.
 pub fn flip_file(path: &Path, at: usize, bit: u64) -> Result<Vec<u8>> {
     let old = std::fs::read(path)?;
     let mut bytes = old.clone();

@@ -1,4 +1,5 @@
-//! One byte of one file of the file layout: documents, log lines, and a `latest.json` that is no more.
+//! One flipped byte in a file of a file store: documents, plain and compressed, and log lines. Also a
+//! `latest.json` that is damaged or missing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
     let documents = documents(env, &project, &baseline, &mut rng)?;
     let lines = lines(env, &project, &baseline, &mut rng)?;
     let latest = latest(&project, &baseline)?;
-    baseline.check_other_damage().context("after everything was put back")?;
+    baseline.check_other_damage().context("after everything was restored")?;
     let compress = ["prune", "--keep-last", "all", "--max-age", "none", "--compress-after", "0s", "--json"];
     let done = project.run(&compress)?.expect(0)?.json()?;
     ensure!(done["removed"] == 0 && done["compressed"] != 0, "nothing was compressed: {done}");
@@ -48,7 +49,7 @@ fn documents(env: &Environment, project: &Project, baseline: &Baseline, rng: &mu
             std::fs::write(&path, old)?;
         }
     }
-    Ok(format!("{flips} flips in documents named, {by_command} of them by command"))
+    Ok(format!("{flips} flips in documents reported, {by_command} of them through the binary"))
 }
 
 fn lines(env: &Environment, project: &Project, baseline: &Baseline, rng: &mut Rng) -> Result<String> {
@@ -67,7 +68,7 @@ fn lines(env: &Environment, project: &Project, baseline: &Baseline, rng: &mut Rn
                     let found = baseline.check_other_damage().with_context(|| place.clone())?;
                     ensure!(
                         !last || found == FlipEffect::Named,
-                        "{place}: the last line is damaged and nothing says so"
+                        "{place}: the last line is damaged, but nothing is reported"
                     );
                     *seen.entry(found == FlipEffect::Named).or_default() += 1;
                     std::fs::write(&path, old)?;
@@ -78,13 +79,13 @@ fn lines(env: &Environment, project: &Project, baseline: &Baseline, rng: &mut Rn
     }
     let count = |named| seen.get(&named).copied().unwrap_or_default();
     Ok(format!(
-        "{} flips in log lines named, {} repeated by later lines and harmless",
+        "{} flips in log lines reported, {} harmless because later lines repeat them",
         count(true),
         count(false)
     ))
 }
 
-/// What is derived is check_repaired by reading.
+/// A broken `latest.json` is derived data, which a read repairs.
 fn latest(project: &Project, baseline: &Baseline) -> Result<String> {
     let newest = baseline.latest()?;
     let path = project.store().join(&newest.run).join("latest.json");
@@ -98,13 +99,13 @@ fn latest(project: &Project, baseline: &Baseline) -> Result<String> {
             .with_context(|| format!("latest.json of {} bytes", wrong.len()))?;
     }
     std::fs::remove_file(&path)?;
-    check_repaired(project, &newest.id, &path, &right).context("no latest.json")?;
-    Ok(format!("{} kinds of broken latest.json check_repaired by reading", wrongs.len() + 1))
+    check_repaired(project, &newest.id, &path, &right).context("without latest.json")?;
+    Ok(format!("{} kinds of broken latest.json repaired by reading", wrongs.len() + 1))
 }
 
 fn check_repaired(project: &Project, id: &str, path: &Path, right: &[u8]) -> Result<()> {
     let shown = project.run(&["--json", "show", "latest"])?.expect(0)?.json()?;
     ensure!(shown["checkpoint"]["snapshot_id"] == id, "latest is {}", shown["checkpoint"]["snapshot_id"]);
-    ensure!(std::fs::read(path).is_ok_and(|bytes| bytes == right), "latest.json is not check_repaired");
+    ensure!(std::fs::read(path).is_ok_and(|bytes| bytes == right), "latest.json was not repaired");
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! One byte of one row of a SQLite store, by UPDATE, for every row and column that holds something of a checkpoint.
+//! One damaged value in a SQLite store, written by UPDATE: in every column that stores a part of a
+//! checkpoint, and in samples of the other columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use super::flip::{Baseline, FlipEffect, positions, write};
 use super::project::{Project, Rng, StoreKind};
 use super::{Environment, Outcome};
 
-/// What holds checkpoints: table, columns of the key, column.
+/// Columns that store checkpoints: table, columns of the key, column.
 const CHECKPOINTS: [(&str, &str, &str); 18] = [
     ("checkpoint", "run_n, sequence", "header"),
     ("checkpoint", "run_n, sequence", "checksum"),
@@ -32,7 +33,7 @@ const CHECKPOINTS: [(&str, &str, &str); 18] = [
     ("append_log", "run_n, sequence", "body_sum"),
 ];
 
-/// What else is stored.
+/// Other columns: table, columns of the key, column.
 const REST: [(&str, &str, &str); 19] = [
     ("run", "n, 0", "record"),
     ("run", "n, 0", "checksum"),
@@ -55,7 +56,7 @@ const REST: [(&str, &str, &str); 19] = [
     ("meta", "length(key), unicode(key)", "value"),
 ];
 
-/// A value of a row, and how to find it again.
+/// A value in a row, and the key of the row.
 struct Cell {
     table: &'static str,
     column: &'static str,
@@ -77,7 +78,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
         let cells = cells(&db, column)?;
         let most = env.pick(3, cells.len());
         for cell in sample(cells, most, &mut rng) {
-            let id = ids.get(&cell.owner()).context("a row of no checkpoint")?;
+            let id = ids.get(&cell.owner()).context("the row belongs to no checkpoint")?;
             for changed in cell.flipped(env.pick(0, 2), &mut rng) {
                 if !cell.set(&db, &changed)? {
                     continue;
@@ -89,7 +90,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
                     failures.record(
                         &cell,
                         id,
-                        baseline.check_damage_by_command(&project, id).context("by command"),
+                        baseline.check_damage_by_command(&project, id).context("through the binary"),
                     );
                 }
                 cell.set(&db, &cell.value)?;
@@ -105,20 +106,20 @@ pub fn run(env: &Environment) -> Result<Outcome> {
         failures.record(
             &cell,
             &latest,
-            baseline.check_damage_by_command(&project, &latest).context("the latest, by command"),
+            baseline.check_damage_by_command(&project, &latest).context("latest, through the binary"),
         );
         by_command += 1;
         cell.set(&db, &cell.value)?;
     }
     let rest = rest(env, &db, &baseline, &mut failures)?;
-    baseline.check_other_damage().context("after everything was put back")?;
+    baseline.check_other_damage().context("after everything was restored")?;
     failures.into_result()?;
     Ok(Outcome::Passed(format!(
-        "{flips} flips in checkpoints named, {by_command} of them by command; {rest}"
+        "{flips} flips in checkpoints reported, {by_command} checked through the binary; {rest}"
     )))
 }
 
-/// Runs, events and indexes: named, or without effect on any checkpoint.
+/// Damages runs, events and indexes. Every flip must be reported or have no effect on any checkpoint.
 fn rest(
     env: &Environment,
     db: &Connection,
@@ -146,10 +147,10 @@ fn rest(
         }
     }
     let silent: Vec<_> = silent.into_iter().collect();
-    Ok(format!("{named} elsewhere named, none of effect on a checkpoint in {}", silent.join(", ")))
+    Ok(format!("{named} flips elsewhere reported, without effect in {}", silent.join(", ")))
 }
 
-/// Run number and sequence, or stamp and 0, to the checkpoint's id.
+/// Maps both (run number, sequence) and (negated stamp, 0) to the checkpoint's id.
 fn names(db: &Connection) -> Result<BTreeMap<(i64, i64), String>> {
     let mut statement = db.prepare(
         "SELECT run_n, sequence, stamp, snapshot_id FROM checkpoint \
@@ -176,7 +177,7 @@ fn cells(
     Ok(statement.query_map([], cell)?.collect::<Result<_, _>>()?)
 }
 
-/// Some of them, the first and the last among these.
+/// Up to `most` of the cells, always with the first and the last.
 fn sample(mut cells: Vec<Cell>, most: usize, rng: &mut Rng) -> Vec<Cell> {
     while cells.len() > most.max(2) {
         cells.remove(1 + rng.below(cells.len() as u64 - 2) as usize);
@@ -205,10 +206,11 @@ impl Cell {
         positions(bytes.len(), between, rng).into_iter().map(flip).collect()
     }
 
-    /// Writes a value, of the type that the column has; false where a constraint does not let it in.
+    /// Writes a value with the column's type. Returns false if no row changed, for example because of a
+    /// constraint.
     fn set(&self, db: &Connection, value: &Value) -> Result<bool> {
         let (keys, a, b) = self.key;
-        let (first, second) = keys.split_once(", ").context("a key has two columns")?;
+        let (first, second) = keys.split_once(", ").context("a key must have two columns")?;
         let new = if matches!(self.value, Value::Text(_)) { "CAST(?3 AS TEXT)" } else { "?3" };
         let sql =
             format!("UPDATE {} SET {} = {new} WHERE {first} = ?1 AND {second} = ?2", self.table, self.column);
@@ -228,7 +230,7 @@ fn bit_at(at: usize, length: usize) -> usize {
     (at * 7 + length) % 8
 }
 
-/// What went failures, each kind once.
+/// The number of failures, and the first failure in each column.
 #[derive(Default)]
 struct FlipFailures {
     count: usize,
@@ -250,7 +252,7 @@ impl FlipFailures {
         let kinds: Vec<_> = self.kinds.iter().map(|(column, why)| format!("\n    {column} {why}")).collect();
         anyhow::ensure!(
             self.count == 0,
-            "{} flips went failures, one of each column:{}",
+            "{} flips failed, the first of each column:{}",
             self.count,
             kinds.concat()
         );

@@ -1,5 +1,6 @@
-//! One flipped bit in the files of a SQLite store that commands have left: the WAL, the mark and the database.
-//! Nothing acknowledged disappears in silence, no number is given out twice, and `doctor --fix` ends the alarm.
+//! One flipped bit in the files of a SQLite store at rest: the WAL, the mark and the database. No
+//! acknowledged checkpoint disappears silently, no sequence number is reused, and `doctor --fix` clears the
+//! alarm.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,17 +11,17 @@ use super::flip::flip_file;
 use super::project::{Project, Rng, StoreKind, text};
 use super::{Environment, Outcome};
 
-/// Saves before the damage, in two runs in turn.
+/// Saves before the damage, alternating between two runs.
 const SAVES: usize = 9;
 
-/// What was acknowledged: ids, and the last number of each run.
+/// The acknowledged ids, and the last sequence number of each run.
 #[derive(Default)]
 struct Acknowledged {
     ids: BTreeSet<String>,
     last: BTreeMap<String, u64>,
 }
 
-/// What came of the flips in one file.
+/// The results of the flips in one file.
 #[derive(Default)]
 struct FlipCounts {
     flips: usize,
@@ -56,13 +57,13 @@ pub fn run(env: &Environment) -> Result<Outcome> {
         if name.ends_with("-wal") {
             ensure!(
                 counts.alarms * 2 > counts.flips,
-                "only {} of {} flips were noticed",
+                "only {} of {} flips were detected",
                 counts.alarms,
                 counts.flips
             );
             ensure!(
                 counts.recovered * 2 > counts.hidden,
-                "{} of {} recovered",
+                "only {} of {} hidden checkpoints were recovered",
                 counts.recovered,
                 counts.hidden
             );
@@ -79,7 +80,7 @@ fn save(project: &Project, run: &str, n: usize, acknowledged: &mut Acknowledged)
     let summary = format!("step {n}");
     let args = ["--json", "save", "--no-capture", "--run", run, "--profile", "pai", "--summary", &summary];
     let output = project.run(&args)?.expect(0)?.json()?;
-    let sequence = output["sequence"].as_u64().context("no number")?;
+    let sequence = output["sequence"].as_u64().context("no sequence number")?;
     acknowledged.ids.insert(text(&output, "snapshot_id"));
     acknowledged.last.insert(run.to_owned(), sequence);
     Ok(sequence)
@@ -94,9 +95,9 @@ fn check_answers(project: &Project, acknowledged: &Acknowledged, counts: &mut Fl
     };
     let (code, before) = listed(&[0, 3, 5])?;
     let hidden = acknowledged.ids.difference(&before).count();
-    ensure!(hidden == 0 || code != 0, "{hidden} checkpoints are hidden, and list exits 0");
+    ensure!(hidden == 0 || code != 0, "{hidden} checkpoints are hidden, but list exited with 0");
     let verify = project.run(&["verify"])?.expect_one_of(&[0, 5])?;
-    ensure!(hidden == 0 || verify.code == 5, "{hidden} checkpoints are hidden, and verify exits 0");
+    ensure!(hidden == 0 || verify.code == 5, "{hidden} checkpoints are hidden, but verify exited with 0");
     if verify.code == 0 {
         return Ok(());
     }
@@ -109,16 +110,19 @@ fn check_answers(project: &Project, acknowledged: &Acknowledged, counts: &mut Fl
     let (code, after) = listed(&[0, 3, 5])?;
     if saved.code == 0 {
         let output = saved.json()?;
-        let sequence = output["sequence"].as_u64().context("no number")?;
+        let sequence = output["sequence"].as_u64().context("no sequence number")?;
         let last = acknowledged.last.get("one").copied().unwrap_or_default();
-        ensure!(sequence > last, "number {sequence} is given out again, {last} was acknowledged");
-        ensure!(after.contains(&text(&output, "snapshot_id")), "what was saved after the damage is gone");
+        ensure!(sequence > last, "sequence {sequence} was assigned again, {last} was acknowledged");
+        ensure!(
+            after.contains(&text(&output, "snapshot_id")),
+            "the checkpoint saved after the damage is gone"
+        );
     }
     if fixed.code == 0 {
-        ensure!(code == 0, "list exits {code} after doctor --fix");
+        ensure!(code == 0, "list exited with {code} after doctor --fix");
         project.run(&["verify"])?.expect(0)?;
     }
-    ensure!(before.is_subset(&after), "doctor --fix has lost what was listed");
+    ensure!(before.is_subset(&after), "doctor --fix lost listed checkpoints");
     counts.recovered += acknowledged.ids.difference(&before).filter(|id| after.contains(*id)).count();
     Ok(())
 }
@@ -130,7 +134,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
     for path in files(from)? {
-        std::fs::copy(&path, to.join(path.file_name().context("a name")?))?;
+        std::fs::copy(&path, to.join(path.file_name().context("the file has no name")?))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A disk that is full: the save says so, leaves nothing half-written, and works again when there is space.
+//! A full disk: the save reports it, leaves nothing half-written, and works again when there is space.
 
 use anyhow::{Result, bail, ensure};
 
@@ -17,7 +17,7 @@ pub fn files(env: &Environment) -> Result<Outcome> {
 fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     let folder = scratch_folder()?;
     let rounds = env.pick(2, 4);
-    // So much comes back at a time: a SQLite save appends whole pages to its WAL and needs some 40 KB.
+    // The space freed per round. A SQLite save appends whole pages to its WAL and needs about 40 KB.
     let part = 40 * 1024;
     let mount = match Mount::memory(folder.path(), &format!("{}", 440 * 1024 + part * rounds)) {
         Ok(mount) => mount,
@@ -32,7 +32,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     for round in 0..rounds {
         let mut failed = 0;
         while failed < 3 {
-            ensure!(acknowledged.len() < 2000, "the disk does not get full");
+            ensure!(acknowledged.len() < 2000, "the disk does not fill up");
             let state = rng.letters(2000 + 3000 * (round % 2));
             let args =
                 ["--json", "save", "--no-capture", "--run", "r", "--profile", "pai", "--summary", &state];
@@ -49,9 +49,13 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
         refusals += failed;
         let listed = project.check_acknowledged(&acknowledged)?;
         ensure!(listed == acknowledged.len(), "{listed} listed, {} acknowledged", acknowledged.len());
-        ensure!(project.temporary_files()?.is_empty(), "left behind: {:?}", project.temporary_files()?);
+        ensure!(
+            project.temporary_files()?.is_empty(),
+            "temporary files remain: {:?}",
+            project.temporary_files()?
+        );
         project.run(&["show", "latest"])?.expect(0)?;
-        // Space comes back bit by bit.
+        // Free one more part.
         let left = part * (rounds - round - 1);
         std::fs::File::options().write(true).open(&filler)?.set_len(left as u64)?;
         acknowledged.push(project.save(&["--run", "r", "--summary", &format!("after {round}")])?);
@@ -59,6 +63,6 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     let listed = project.check_acknowledged(&acknowledged)?;
     project.run(&["doctor"])?.expect(0)?;
     Ok(Outcome::Passed(format!(
-        "{listed} saved, {refusals} refused over {rounds} full disks, each saved again with space"
+        "{listed} saved, {refusals} refused on {rounds} full disks, each usable again with free space"
     )))
 }

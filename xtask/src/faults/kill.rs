@@ -1,5 +1,5 @@
-//! SIGKILL in the middle of saves: at random moments, and before every single call that changes a file.
-//! An id on stdout is an acknowledgement; after every kill the next command must work at once.
+//! SIGKILL during saves: at random moments, and before every system call that changes a file.
+//! An id on stdout is an acknowledgement. After every kill the next command must work immediately.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use super::project::{Project, Rng, StoreKind};
 use super::{Environment, Outcome};
 use crate::shell::is_installed;
 
-/// Calls before which a save is killed, at the first, the second, and so on.
+/// System calls before which a save is killed: at the first occurrence, the second, and so on.
 pub const CALLS: [&str; 12] = [
     "pwrite64",
     "fdatasync",
@@ -27,7 +27,7 @@ pub const CALLS: [&str; 12] = [
     "flock",
     "mkdir",
 ];
-/// Saves that go on at once.
+/// Concurrent loops of saves.
 const LOOPS: u64 = 2;
 
 pub fn sqlite(env: &Environment) -> Result<Outcome> {
@@ -38,7 +38,7 @@ pub fn files(env: &Environment) -> Result<Outcome> {
     run(env, StoreKind::Files)
 }
 
-/// What happened so far.
+/// The number of killed saves, and the acknowledged ids.
 #[derive(Default)]
 struct KillCounts {
     killed: u64,
@@ -69,7 +69,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
         counts.acknowledged.extend(part.acknowledged);
     }
     let (listed, mut strays) = check_and_clean(&project, &counts.acknowledged)?;
-    // A small store of its own, since everything in it is verified after every kill.
+    // A separate small store, because all of it is verified after every kill.
     let small = Project::new(env, kind)?;
     let mut exactly = KillCounts::default();
     if is_installed("strace") {
@@ -77,24 +77,25 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
         strays += check_and_clean(&small, &exactly.acknowledged)?.1;
     }
     let by_call = match exactly.killed {
-        0 => "no strace, so none before a given call".into(),
+        0 => "none before a given call, because strace is missing".into(),
         n => format!("{n} before a given call"),
     };
     let (killed, acknowledged) = (counts.killed, counts.acknowledged.len() + exactly.acknowledged.len());
     Ok(Outcome::Passed(format!(
-        "{killed} killed at random and {by_call}; {acknowledged} acknowledged, all there; {listed} listed, \
-         verified; {strays} stray files swept"
+        "{killed} killed at random and {by_call}; all {acknowledged} acknowledged checkpoints exist; {listed} listed \
+         and verified; {strays} stray files removed"
     )))
 }
 
-/// Everything is there, and the doctor leaves no temporary file; gives what is listed and how many files there were.
+/// Checks that every acknowledged checkpoint exists, and that `doctor --fix` removes all temporary files.
+/// Returns the number of listed checkpoints and of removed files.
 fn check_and_clean(project: &Project, acknowledged: &[String]) -> Result<(usize, usize)> {
     let listed = project.check_acknowledged(acknowledged)?;
     let strays = project.temporary_files()?.len();
     project.run(&["doctor", "--fix"])?.expect(0)?;
     ensure!(
         project.temporary_files()?.is_empty(),
-        "stray files outlive doctor --fix: {:?}",
+        "stray files remain after doctor --fix: {:?}",
         project.temporary_files()?
     );
     project.run(&["doctor"])?.expect(0)?;
@@ -126,7 +127,7 @@ fn kill_at_random(
         child.kill()?;
         let mut out = String::new();
         child.stdout.take().map(|mut pipe| pipe.read_to_string(&mut out)).transpose()?;
-        // One that had ended before is no kill; its output must hold like any other.
+        // A save that ended before the kill does not count as killed, but its acknowledgement counts.
         if !child.wait()?.success() {
             counts.killed += 1;
             done.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +139,7 @@ fn kill_at_random(
     Ok(counts)
 }
 
-/// What comes after a kill works, and soon.
+/// After a kill, runs a random command, which must succeed quickly. Returns the id if it was a save.
 fn next_command(project: &Project, rng: &mut Rng) -> Result<Option<String>> {
     let output = match rng.below(20) {
         0 => project.run(&["verify"])?,
@@ -162,7 +163,7 @@ fn acknowledged(out: &str) -> Option<String> {
     out.strip_suffix('\n').map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
-/// Kills before the first, second, … of every call, until the save ends before the call comes.
+/// Kills saves before the first, second, … occurrence of every call, until a save completes first.
 fn kill_at_every_call(env: &Environment, project: &Project, counts: &mut KillCounts) -> Result<()> {
     counts.acknowledged.push(project.save(&["--run", "r", "--profile", "pai", "--summary", "first"])?);
     let (calls, most) = (env.pick(&CALLS[..3], &CALLS[..]), env.pick(6, 80));

@@ -1,5 +1,6 @@
-//! `cargo xtask faults`: real faults on the real binary, in folders on a disk, on both stores.
-//! Every case says ok, FAILED and why, or skipped and why; one that failed makes the whole fail.
+//! `cargo xtask faults [--short] [CASE…]`: exposes the real binary to real faults, on real disks and with
+//! both stores. Prints ok, FAILED or skipped for every case, with figures or the reason. Fails if a case
+//! fails.
 
 mod autosave;
 mod clock;
@@ -33,33 +34,33 @@ use crate::shell::{cargo, run_program};
 /// How thorough to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Under a minute in all.
+    /// Takes less than a minute in total.
     Short,
-    /// As often as it takes.
+    /// Runs every case with its full number of repetitions.
     Full,
 }
 
-/// What a case works with.
+/// The environment of every case.
 pub struct Environment {
-    /// The binary.
+    /// Path of the binary.
     pub milepost: PathBuf,
-    /// The state folder of the user who runs it, with the records of their stores.
+    /// The state folder of the test user, with the trust records of their stores.
     pub state: PathBuf,
     pub size: Size,
 }
 
 impl Environment {
-    /// One number or the other.
+    /// `short` or `full`, depending on the size.
     pub fn pick<T>(&self, short: T, full: T) -> T {
         if self.size == Size::Short { short } else { full }
     }
 }
 
-/// How a case ended that did not fail.
+/// The result of a case that did not fail.
 pub enum Outcome {
-    /// It held; with figures.
+    /// Passed, with figures.
     Passed(String),
-    /// It could not be tried here.
+    /// Could not run here, with the reason.
     Skipped(String),
 }
 
@@ -97,7 +98,7 @@ const CASES: [(&str, Case); 29] = [
     ("power-cut-files", power_cut::files),
 ];
 
-/// Does work in so many threads at once and gives what each says, or the first error.
+/// Calls `work` in `count` concurrent threads. Returns their results, or the first error.
 fn run_threads<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     std::thread::scope(|scope| {
         let work = &work;
@@ -109,10 +110,10 @@ fn run_threads<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) 
     })
 }
 
-/// Runs the cases whose names start with one of the given ones, or all.
+/// Runs the cases whose names start with one of the given prefixes; all cases if there is none.
 pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
     run_program(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
-    let own = std::env::current_exe().context("this program has no path")?;
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
     let state = project::scratch_folder()?;
     let env = Environment { milepost: own.with_file_name("milepost"), state: state.path().to_owned(), size };
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|c| name.starts_with(c));
@@ -138,9 +139,9 @@ pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
         }
     }
     let took = start.elapsed().as_secs_f64();
-    println!("faults: {held} held, {} failed, {skipped} skipped in {took:.0} s", failed.len());
+    println!("faults: {held} passed, {} failed, {skipped} skipped in {took:.0} s", failed.len());
     if held + skipped + failed.len() == 0 {
-        bail!("no such case; there are {}", CASES.map(|(name, _)| name).join(", "));
+        bail!("unknown case; available: {}", CASES.map(|(name, _)| name).join(", "));
     }
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));

@@ -1,4 +1,4 @@
-//! File systems for a while: a mount that is undone at the end, also when a case fails.
+//! Temporary mounts, unmounted on drop, even if a case fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// A file system in memory, or why there is none.
+    /// Mounts a file system in memory, or returns why it cannot.
     pub fn memory(folder: &Path, size: &str) -> Result<Self, String> {
         if !is_root() {
             return Err("mounting needs root".into());
@@ -21,14 +21,14 @@ impl Mount {
         Self::with(folder, &["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "tmpfs"])
     }
 
-    /// What `mount` gets beside the folder.
+    /// Calls `mount` with these arguments and the folder, or returns why it failed.
     pub fn with(folder: &Path, args: &[&str]) -> Result<Self, String> {
-        let said =
-            read_output(Command::new("mount").args(args).arg(folder)).map_err(|e| format!("no mount: {e:#}"));
+        let said = read_output(Command::new("mount").args(args).arg(folder))
+            .map_err(|e| format!("cannot mount: {e:#}"));
         said.map(|_| Self { folder: folder.to_owned() })
     }
 
-    /// Mounts it anew, `ro` or `rw`.
+    /// Remounts it as `ro` or `rw`.
     pub fn remount(&self, mode: &str) -> Result<()> {
         run_program(Command::new("mount").args(["-o", &format!("remount,{mode}")]).arg(&self.folder))
     }
@@ -36,7 +36,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A file system that was shut down needs no more than to go.
+        // A lazy unmount is enough, also for a file system that was shut down.
         let _ = read_output(Command::new("umount").arg("--lazy").arg(&self.folder));
     }
 }

@@ -1,4 +1,5 @@
-//! A sandbox that keeps `.git` read-only: saves wait in the worktree, and are taken in once, in order, under their ids.
+//! A sandbox in which `.git` is read-only: saves are queued in the worktree's outbox, and are imported once,
+//! in order and with their ids.
 
 use std::process::Command;
 
@@ -29,8 +30,8 @@ pub fn run(env: &Environment) -> Result<Outcome> {
             waited += 1;
         }
         let waiting = std::fs::read_dir(project.folder.join(".milepost/outbox"))?.count();
-        ensure!(waiting >= 4, "{waiting} files wait");
-        // Several commands at once find what waits; it is saved once.
+        ensure!(waiting >= 4, "only {waiting} files are in the outbox");
+        // Several concurrent commands find the queued saves, which must be imported only once.
         let looks: Vec<_> = std::thread::scope(|scope| {
             let look = || scope.spawn(|| project.run(&["list", "--json"]));
             let threads: Vec<_> = (0..4).map(|_| look()).collect();
@@ -50,11 +51,11 @@ pub fn run(env: &Environment) -> Result<Outcome> {
             .unwrap_or_default();
         ensure!(
             left.iter().all(|name| !name.to_string_lossy().ends_with(".json")),
-            "still waiting: {left:?}"
+            "still in the outbox: {left:?}"
         );
     }
     project.run(&["doctor"])?.expect(0)?;
-    Ok(Outcome::Passed(format!("{waited} waited and were taken in once, in order, under their ids")))
+    Ok(Outcome::Passed(format!("{waited} queued saves were imported once, in order and with their ids")))
 }
 
 fn behind_read_only_git(project: &Project, summary: &str) -> Result<serde_json::Value> {

@@ -1,4 +1,5 @@
-//! Garbage in the pages of a SQLite file: every command ends, tells the truth or says that something is damaged.
+//! Garbage in the pages of a SQLite file: every command ends, and either prints correct data or reports
+//! damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileExt;
@@ -29,7 +30,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
     let mut wrong = Vec::new();
     let mut tried = 0;
     for page in (0..pages).filter(|page| page % env.pick(pages / 5, 1).max(1) == 0 || *page + 1 == pages) {
-        // All of a page, its head, and a stretch in its middle.
+        // A whole page, its header, and a range in its middle.
         for (offset, length) in [(0, size), (0, 16), (size / 2, 64)].into_iter().take(env.pick(1, 3)) {
             for name in ["milepost.db-wal", "milepost.db-shm"] {
                 let _ = std::fs::remove_file(project.store().join(name));
@@ -45,7 +46,12 @@ pub fn run(env: &Environment) -> Result<Outcome> {
             }
         }
     }
-    ensure!(wrong.is_empty(), "{} of {tried} damaged files: {}", wrong.len(), wrong.concat());
+    ensure!(
+        wrong.is_empty(),
+        "{} of {tried} damaged files failed the check: {}",
+        wrong.len(),
+        wrong.concat()
+    );
     let codes: Vec<_> = codes.iter().map(|(code, n)| format!("{n} × {code}")).collect();
     Ok(Outcome::Passed(format!("{tried} damaged files of {pages} pages; exit codes {}", codes.join(", "))))
 }
@@ -69,7 +75,7 @@ fn check_answers(
             !all.is_empty()
                 && all.iter().all(|p| !text(p, "message").is_empty() && !text(p, "fix").is_empty())
         });
-        ensure!(said, "doctor says nothing: {report}");
+        ensure!(said, "doctor reports damage without a message or a fix: {report}");
     }
     let verify = run(&["--json", "verify"], &[0, 5])?;
     let list = run(&["--json", "list", "--limit", "0"], &[0, 3, 5])?;
@@ -87,23 +93,29 @@ fn check_answers(
             .flatten()
             .map(|c| text(c, "snapshot_id"))
             .collect();
-        ensure!(listed.iter().all(|id| ids.contains(id.as_str())), "the list has what was never saved");
+        ensure!(
+            listed.iter().all(|id| ids.contains(id.as_str())),
+            "the list has checkpoints that were never saved"
+        );
         let short = listed.len() < ids.len();
         ensure!(
             !short || verify.code == 5 || !sound,
-            "{} of {} listed, and nobody says why",
+            "only {} of {} listed, and no command reports damage",
             listed.len(),
             ids.len()
         );
     }
     if sound {
-        ensure!(verify.code == 0 && latest.code == 0 && show.code == 0, "doctor finds nothing, others do");
+        ensure!(
+            verify.code == 0 && latest.code == 0 && show.code == 0,
+            "doctor reports no damage, but other commands do"
+        );
     }
     if [0, 3].contains(&show.code) {
-        ensure!(show.json()?["checkpoint"]["snapshot_id"] == oldest, "another checkpoint is shown");
+        ensure!(show.json()?["checkpoint"]["snapshot_id"] == oldest, "a different checkpoint is shown");
     }
-    ensure!(show.code != 14 || !sound, "a checkpoint is not found and the store is called sound");
-    // Writing may work or not; it must not make a bad output of it.
+    ensure!(show.code != 14 || !sound, "a checkpoint is not found, but doctor reports no damage");
+    // A save may fail, but only with an expected exit code.
     run(&["--json", "save", "--no-capture", "--run", "one", "--summary", "after"], &[0, 1, 5])?;
     run(&["--json", "doctor", "--fix"], &[0, 5])?;
     Ok(())

@@ -1,5 +1,5 @@
-//! The pointer file with many savers at once, and with an editor that reads it, changes a member of its own and renames
-//! its version into place. The pointer ends on the newest checkpoint, and no edit of the editor's is lost.
+//! The pointer file with many concurrent savers, and with an editor that reads it, changes its own member and
+//! renames its version into place. The pointer ends at the newest checkpoint, and no edit is lost.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ use super::project::{Project, StoreKind, text};
 use super::{Environment, Outcome, run_threads};
 use crate::shell::{is_installed, run_program};
 
-/// Saves that run at once.
+/// Concurrent saves.
 const SAVERS: usize = 30;
-/// Saves at once that commit the file, too.
+/// Concurrent saves that also commit the file.
 const COMMITTERS: usize = 8;
 
 pub fn run(env: &Environment) -> Result<Outcome> {
@@ -24,7 +24,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
     }
     let edits = edits_stay(env)?;
     let mut figures =
-        format!("{rounds} times {SAVERS} saves at once ended on the newest, {edits} edits stayed");
+        format!("{rounds} × {SAVERS} concurrent saves ended at the newest, {edits} edits were kept");
     if is_installed("git") {
         newest_wins(env, true, COMMITTERS).context("with commits")?;
         figures.push_str(", the newest was committed");
@@ -32,7 +32,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
     Ok(Outcome::Passed(figures))
 }
 
-/// A project with a pointer file that holds something else as well.
+/// A project whose pointer file also has another member.
 fn project(env: &Environment, commit: bool) -> Result<Project> {
     let pointer = format!("[pointer]\nfile = \"seed.json\"\nkey = \"ref\"\ncommit = {commit}\n");
     let project = Project::new(env, StoreKind::Sqlite)?.with_settings(&pointer)?;
@@ -42,14 +42,14 @@ fn project(env: &Environment, commit: bool) -> Result<Project> {
 
 fn seed(project: &Project) -> Result<Value> {
     let bytes = std::fs::read(project.folder.join("seed.json"))?;
-    serde_json::from_slice(&bytes).context("seed.json is no JSON")
+    serde_json::from_slice(&bytes).context("seed.json is not JSON")
 }
 
 fn save(project: &Project, n: usize) -> Result<()> {
     let run = format!("r{}", n % 3);
     let output =
         project.run(&["save", "--no-capture", "--run", &run, "--summary", &n.to_string()])?.expect(0)?;
-    ensure!(output.stderr.is_empty(), "save {n} says {}", output.stderr);
+    ensure!(output.stderr.is_empty(), "save {n} printed {}", output.stderr);
     Ok(())
 }
 
@@ -84,7 +84,7 @@ fn newest_wins(env: &Environment, commit: bool, savers: usize) -> Result<()> {
     Ok(())
 }
 
-/// An editor changes the file while others save. Gives how often it did.
+/// Edits the file while others save. Returns the number of edits.
 fn edits_stay(env: &Environment) -> Result<usize> {
     const EDITING_SAVERS: usize = 4;
     let project = project(env, false)?;
@@ -109,15 +109,15 @@ fn edits_stay(env: &Environment) -> Result<usize> {
         }
         Ok(())
     })?;
-    // The editor may have put an older pointer back with its last edit; the next save sees to it.
+    // The editor's last edit may have restored an older pointer, which the next save corrects.
     save(&project, 0)?;
     let newest = project.list()?.first().map(|listed| text(listed, "snapshot_id")).unwrap_or_default();
     let (seed, made) = (seed(&project)?, made.into_inner());
     ensure!(text(&seed, "ref") == newest, "the pointer in {seed} is not {newest}");
-    ensure!(seed["edits"] == made, "{made} edits were made, {seed} is left");
+    ensure!(seed["edits"] == made, "{made} edits were made, but the file is {seed}");
     ensure!(
         project.temporary_files()?.is_empty(),
-        "temporary files are left: {:?}",
+        "temporary files remain: {:?}",
         project.temporary_files()?
     );
     Ok(made)

@@ -1,7 +1,8 @@
-//! A power cut: an ext4 file system that is shut down without flushing its journal while two processes save.
-//! After mounting it again, whatever was acknowledged before the cut is there.
-//! A plain write and fdatasync that meets the shutdown on its way may return success and be lost: the kernel's call does
-//! not wait for syncs in flight. So answers that came after the cut was ordered are counted apart, and not held to it.
+//! A power cut: an ext4 file system is shut down without flushing its journal while two processes save. After
+//! it is mounted again, every checkpoint that was acknowledged before the cut exists. A write and fdatasync
+//! that overlaps with the shutdown may succeed and still be lost, because the kernel's call does not wait for
+//! syncs in flight. Acknowledgements after the order to shut down are therefore counted separately and may be
+//! lost.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -16,8 +17,8 @@ use super::project::{Project, Rng, StoreKind, scratch_folder};
 use super::{Environment, Outcome, Size};
 use crate::shell::{is_installed, is_root, read_output, run_program};
 
-/// EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH.
-/// Gets everything ready, says so, and waits for the order.
+/// Calls EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH. Prints `ready` first, and waits for a line on
+/// stdin.
 const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
     disk = os.open(sys.argv[1], os.O_RDONLY)\n\
     print('ready', flush=True)\n\
@@ -34,7 +35,7 @@ pub fn files(env: &Environment) -> Result<Outcome> {
 
 fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     if env.size == Size::Short {
-        return Ok(Outcome::Skipped("only in full".into()));
+        return Ok(Outcome::Skipped("only runs without --short".into()));
     }
     if !is_root() || !is_installed("mkfs.ext4") || !is_installed("python3") {
         return Ok(Outcome::Skipped("needs root, mkfs.ext4 and python3".into()));
@@ -81,21 +82,21 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     project.check_acknowledged(&acknowledged)?;
     ensure!(
         project.temporary_files()?.is_empty(),
-        "stray files outlive doctor --fix: {:?}",
+        "stray files remain after doctor --fix: {:?}",
         project.temporary_files()?
     );
     let ids = project.ids()?;
     let lost = during.iter().filter(|id| !ids.contains(*id)).count();
     drop(disk);
     Ok(Outcome::Passed(format!(
-        "{rounds} cuts; {} acknowledged before them, all there; {listed} listed, verified; {} answered while the power \
-         went, {lost} of these lost",
+        "{rounds} cuts; all {} checkpoints acknowledged before them exist; {listed} listed and verified; {} acknowledged \
+         during a cut, {lost} of these lost",
         acknowledged.len(),
         during.len()
     )))
 }
 
-/// Orders the cut after a while, and gives the moment before the order.
+/// Orders the cut after a delay. Returns the time just before the order.
 fn shut_down(disk: &Path, after: Duration) -> Result<Instant> {
     let mut python = Command::new("python3");
     let mut child =
@@ -105,7 +106,7 @@ fn shut_down(disk: &Path, after: Duration) -> Result<Instant> {
     std::thread::sleep(after);
     let at = Instant::now();
     child.stdin.take().context("no stdin")?.write_all(b"\n")?;
-    ensure!(child.wait()?.success(), "the file system could not be shut down");
+    ensure!(child.wait()?.success(), "cannot shut down the file system");
     Ok(at)
 }
 
@@ -113,7 +114,7 @@ fn mount(place: &Path, image: &str) -> Result<Mount, String> {
     Mount::with(place, &["-o", "loop", image])
 }
 
-/// Saves until the power is gone, and gives what was acknowledged, and when.
+/// Saves until the cut. Returns each acknowledged id with its time.
 fn save(project: &Project, cut: &AtomicBool, seed: u64) -> Vec<(String, Instant)> {
     let mut rng = Rng(seed);
     let mut ids = Vec::new();

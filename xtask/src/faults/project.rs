@@ -1,5 +1,5 @@
-//! A project in a folder of its own, and the binary run in it: what a case does most.
-//! A command that does not end within a minute is killed, and reported as hung.
+//! A project in its own folder; runs the binary in it and checks the results.
+//! A command that does not end within a minute is killed and reported as hung.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,20 +21,20 @@ pub enum StoreKind {
     Files,
 }
 
-/// A folder with a store, or room for one.
+/// A project folder, with or without a store.
 pub struct Project {
     milepost: PathBuf,
     state: PathBuf,
     pub folder: PathBuf,
     pub kind: StoreKind,
-    /// The folder with the user's settings, if they have any.
+    /// The folder with the user's settings, if any.
     settings: Option<TempDir>,
-    /// Whether the settings name the store, instead of a flag of each command.
+    /// Whether the settings name the store, instead of a flag on each command.
     store_in_settings: bool,
     _own: Option<TempDir>,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub struct CommandOutput {
     pub line: String,
@@ -44,14 +44,17 @@ pub struct CommandOutput {
     pub duration: Duration,
 }
 
-/// A folder on a disk, gone at the end. Not in the repository, whose own store would be found.
+/// A temporary folder on a disk, outside the repository, whose own store would be found.
 pub fn scratch_folder() -> Result<TempDir> {
     let folder = if Path::new("/var/tmp").is_dir() { "/var/tmp".into() } else { std::env::temp_dir() };
-    tempfile::Builder::new().prefix("milepost-faults-").tempdir_in(folder).context("no scratch_folder folder")
+    tempfile::Builder::new()
+        .prefix("milepost-faults-")
+        .tempdir_in(folder)
+        .context("cannot create a scratch folder")
 }
 
 impl Project {
-    /// A project in a fresh folder.
+    /// A project in a new temporary folder.
     pub fn new(env: &Environment, kind: StoreKind) -> Result<Self> {
         let own = scratch_folder()?;
         let mut project = Self::at(env, kind, own.path());
@@ -59,7 +62,7 @@ impl Project {
         Ok(project)
     }
 
-    /// A project in a folder that somebody else looks after.
+    /// A project in a folder that the caller owns and removes.
     pub fn at(env: &Environment, kind: StoreKind, folder: &Path) -> Self {
         Self {
             milepost: env.milepost.clone(),
@@ -72,7 +75,7 @@ impl Project {
         }
     }
 
-    /// Gives the user settings of their own.
+    /// Writes a configuration file for the user.
     pub fn with_settings(mut self, toml: &str) -> Result<Self> {
         let folder = scratch_folder()?;
         std::fs::create_dir(folder.path().join("milepost"))?;
@@ -81,20 +84,20 @@ impl Project {
         Ok(self)
     }
 
-    /// Names the store in the user's settings, so that commands check_answers whether it is trusted.
+    /// Names the store in the user's settings, so that commands check whether it is trusted.
     pub fn with_store_in_settings(mut self) -> Result<Self> {
         self.store_in_settings = true;
         let url = self.url();
         self.with_settings(&format!("store = {url:?}\n"))
     }
 
-    /// Works for a user who has never used the program.
+    /// Uses another state folder, such as that of a user who has never used the program.
     pub fn with_state(mut self, state: &Path) -> Self {
         self.state = state.to_owned();
         self
     }
 
-    /// Where the store's files are.
+    /// The folder with the store's files.
     pub fn store(&self) -> PathBuf {
         self.folder.join(if self.kind == StoreKind::Sqlite { ".milepost" } else { "store" })
     }
@@ -107,13 +110,13 @@ impl Project {
         }
     }
 
-    /// How the library opens the store, so that the binary knows it as the same user's.
+    /// Options with which the library opens the store as the user who runs the binary.
     pub fn options(&self, create: bool) -> Result<OpenOptions> {
         let user_state = Some(UserState::at(self.state.join("milepost"))?);
         Ok(OpenOptions::new().create(create).user_state(user_state))
     }
 
-    /// The command line up to the program's own arguments, behind `before` if something goes before it.
+    /// A command that runs the binary in the project, as an argument of the program `before` if there is one.
     pub fn command(&self, before: &[&str], args: &[&str]) -> Command {
         let mut words: Vec<String> = before.iter().map(|w| (*w).to_owned()).collect();
         words.push(self.milepost.display().to_string());
@@ -133,40 +136,46 @@ impl Project {
         command
     }
 
-    /// Runs to the end.
+    /// Runs a command to completion.
     pub fn run(&self, args: &[&str]) -> Result<CommandOutput> {
         self.run_wrapped(&[], args)
     }
 
-    /// Runs to the end behind another program.
+    /// Runs a command to completion, as an argument of the program `before`.
     pub fn run_wrapped(&self, before: &[&str], args: &[&str]) -> Result<CommandOutput> {
         let guard: Vec<&str> = ["timeout", "--signal=KILL", "60"].iter().chain(before).copied().collect();
         run_command(self.command(&guard, args), args)
     }
 
-    /// Saves and gives the id.
+    /// Saves and returns the id.
     pub fn save(&self, args: &[&str]) -> Result<String> {
         let all: Vec<&str> = ["save", "--no-capture"].iter().chain(args).copied().collect();
         Ok(self.run(&all)?.expect(0)?.stdout.trim().to_owned())
     }
 
-    /// Everything listed, newest first.
+    /// All listed checkpoints, newest first.
     pub fn list(&self) -> Result<Vec<Value>> {
         let output = self.run(&["list", "--limit", "0", "--json"])?.expect(0)?;
         Ok(output.json()?["checkpoints"].as_array().cloned().unwrap_or_default())
     }
 
-    /// The ids of everything listed.
+    /// The ids of all listed checkpoints.
     pub fn ids(&self) -> Result<BTreeSet<String>> {
         Ok(self.list()?.iter().map(|c| text(c, "snapshot_id")).collect())
     }
 
-    /// Everything reads back as it was written, and what was acknowledged is there.
+    /// Checks that the store verifies and that every acknowledged checkpoint is listed. Returns the number
+    /// listed.
     pub fn check_acknowledged(&self, acknowledged: &[String]) -> Result<usize> {
         self.run(&["verify"])?.expect(0)?;
         let ids = self.ids()?;
         let lost: Vec<_> = acknowledged.iter().filter(|id| !ids.contains(*id)).collect();
-        ensure!(lost.is_empty(), "{} of {} acknowledged are lost: {lost:?}", lost.len(), acknowledged.len());
+        ensure!(
+            lost.is_empty(),
+            "{} of {} acknowledged checkpoints are lost: {lost:?}",
+            lost.len(),
+            acknowledged.len()
+        );
         Ok(ids.len())
     }
 
@@ -183,10 +192,10 @@ impl Project {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion. Fails if it hangs, panics or is killed by a signal.
 pub fn run_command(mut command: Command, args: &[&str]) -> Result<CommandOutput> {
     let start = Instant::now();
-    let output = command.output().with_context(|| format!("{command:?} could not be started"))?;
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
     let line = args.join(" ");
     let took = start.elapsed();
     let Some(code) = output.status.code() else { bail!("`{line}` ended with {}", output.status) };
@@ -199,43 +208,43 @@ pub fn run_command(mut command: Command, args: &[&str]) -> Result<CommandOutput>
 }
 
 impl CommandOutput {
-    /// The exit code has to be this one.
+    /// Fails unless the exit code is `code`.
     pub fn expect(self, code: i32) -> Result<Self> {
         self.expect_one_of(&[code])
     }
 
-    /// The exit code has to be one of these.
+    /// Fails unless the exit code is one of `codes`.
     pub fn expect_one_of(self, codes: &[i32]) -> Result<Self> {
         if !codes.contains(&self.code) {
-            bail!("`{}` exits {}, not {codes:?}: {}", self.line, self.code, self.stderr.trim());
+            bail!("`{}` exited with {}, not {codes:?}: {}", self.line, self.code, self.stderr.trim());
         }
         Ok(self)
     }
 
-    /// The last line of stderr has to have this reason code; the command was asked for JSON.
+    /// Fails unless the last line of stderr is JSON with one of these reason codes.
     pub fn expect_reason(self, reasons: &[&str]) -> Result<Self> {
         let last: Value =
             serde_json::from_str(self.stderr.lines().last().unwrap_or_default()).unwrap_or_default();
         let found = last["reason_code"].as_str().unwrap_or("none").to_owned();
         if !reasons.contains(&found.as_str()) {
-            bail!("`{}` gives the reason {found}, not {reasons:?}: {}", self.line, self.stderr.trim());
+            bail!("`{}` has the reason code {found}, not {reasons:?}: {}", self.line, self.stderr.trim());
         }
         Ok(self)
     }
 
-    /// The one document on stdout.
+    /// Parses stdout as one JSON document.
     pub fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.stdout)
-            .with_context(|| format!("`{}` printed {:?}", self.line, self.stdout))
+            .with_context(|| format!("`{}` printed no JSON: {:?}", self.line, self.stdout))
     }
 }
 
-/// A member of a JSON object as text.
+/// A string member of a JSON object, or an empty string.
 pub fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// Every file below a folder.
+/// Calls `seen` with every file below a folder.
 pub fn walk(folder: &Path, seen: &mut dyn FnMut(&Path)) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -248,7 +257,7 @@ pub fn walk(folder: &Path, seen: &mut dyn FnMut(&Path)) -> Result<()> {
     Ok(())
 }
 
-/// Numbers that look random, from a seed that can be printed.
+/// A pseudo-random number generator with a known seed.
 pub struct Rng(pub u64);
 
 impl Rng {

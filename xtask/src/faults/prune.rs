@@ -1,5 +1,5 @@
-//! SIGKILL in the middle of a prune, which removes, compresses and gives space back: before every call that changes a
-//! file. What is kept is there and proves itself at once, and a second prune ends what the first began.
+//! SIGKILL during a prune, which removes, compresses and frees space: before every system call that changes a
+//! file. The kept checkpoints exist and verify immediately, and a second prune completes the first.
 
 use anyhow::{Context, Result, ensure};
 
@@ -7,7 +7,7 @@ use super::project::{Project, Rng, StoreKind, text};
 use super::{Environment, Outcome};
 use crate::shell::is_installed;
 
-/// Calls before which a prune is killed, at the first, the second, and so on.
+/// System calls before which a prune is killed: at the first occurrence, the second, and so on.
 const CALLS: [&str; 7] = ["unlink", "fdatasync", "fsync", "pwrite64", "ftruncate", "rename", "write"];
 const SAVES: usize = 16;
 const KEPT: usize = 10;
@@ -42,9 +42,9 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
             killed += 1;
         }
     }
-    ensure!(killed > 0, "no call was met");
+    ensure!(killed > 0, "no prune was killed");
     Ok(Outcome::Passed(format!(
-        "{killed} prunes killed, nothing that is kept was lost, each ended by the next"
+        "{killed} prunes killed, no kept checkpoint lost, each completed by the next prune"
     )))
 }
 
@@ -57,15 +57,18 @@ fn fill(project: &Project, rng: &mut Rng) -> Result<Vec<String>> {
 fn check(project: &Project, ids: &[String]) -> Result<()> {
     project.check_acknowledged(&ids[SAVES - KEPT..])?;
     let newest = project.run(&["show", "latest", "--json"])?.expect(0)?.json()?;
-    ensure!(text(&newest["checkpoint"], "snapshot_id") == ids[SAVES - 1], "the newest is another one");
+    ensure!(
+        text(&newest["checkpoint"], "snapshot_id") == ids[SAVES - 1],
+        "latest is not the newest checkpoint"
+    );
     project.run(&PRUNE)?.expect(0)?;
     let left = project.check_acknowledged(&ids[SAVES - KEPT..])?;
-    ensure!(left == KEPT, "{left} are left, not {KEPT}");
+    ensure!(left == KEPT, "{left} checkpoints remain, not {KEPT}");
     project.run(&["doctor", "--fix"])?.expect(0)?;
     project.run(&["doctor"])?.expect(0)?;
     let again =
         project.run(&["prune", "--keep-last", "10", "--compress-after", "0s", "--json"])?.expect(0)?;
     let again = again.json()?;
-    ensure!(again["removed"] == 0 && again["compressed"] == 0, "a third prune finds something: {again}");
+    ensure!(again["removed"] == 0 && again["compressed"] == 0, "a third prune still has work: {again}");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A project on a read-only mount: saving is refused with its reason, everything that reads works.
-//! Also right after a crash that left a WAL behind, with and without its index.
+//! A project on a read-only mount: saves fail with the right reason code, and everything can be read. This
+//! also applies right after a crash that left a WAL behind, with and without the WAL's index.
 
 use anyhow::{Context, Result, ensure};
 
@@ -40,7 +40,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     look(&mount, &project, &acknowledged).context("after saves")?;
     let mut states = 1;
     if is_installed("strace") {
-        // One that dies before its sync, and one that dies after it, before it could say so.
+        // One save dies before its sync; the other dies after it, before it prints the id.
         for call in ["fdatasync", "write"] {
             let (trace, inject) = (format!("trace={call}"), format!("inject={call}:signal=KILL:when=1"));
             let strace = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
@@ -53,7 +53,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     }
     if kind == StoreKind::Sqlite {
         let wal = project.store().join("milepost.db-wal");
-        ensure!(wal.metadata().is_ok_and(|m| m.len() > 0), "no WAL is left to try");
+        ensure!(wal.metadata().is_ok_and(|m| m.len() > 0), "there is no WAL to test");
         std::fs::remove_file(project.store().join("milepost.db-shm"))?;
         look(&mount, &project, &acknowledged).context("without -shm")?;
         states += 1;
@@ -61,7 +61,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     acknowledged.push(project.save(&["--run", "r", "--summary", "writable again"])?);
     project.check_acknowledged(&acknowledged)?;
     Ok(Outcome::Passed(format!(
-        "save refused, everything readable in {states} states, writable again afterwards"
+        "saves refused and everything readable in {states} states, writable again afterwards"
     )))
 }
 

@@ -1,6 +1,6 @@
-//! Sixteen processes at once: savers into runs at their limit, where every save removes the oldest checkpoint, a prune,
-//! a marker, a completer and one that deletes a run and makes it again, beside eight readers of all of it. Readers never
-//! fail: what is removed between listing and reading is left out.
+//! Sixteen concurrent processes. Eight write: savers into runs at their limit, where every save removes the
+//! oldest checkpoint, and loops of prune, mark, complete, and delete and recreate. Eight read all of it.
+//! Readers never fail: they omit what is removed between listing and reading.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use anyhow::{Result, ensure};
 use super::project::{Project, StoreKind};
 use super::{Environment, Outcome, run_threads};
 
-/// Checkpoints that a run keeps, so that every save removes one.
+/// Number of checkpoints that a run keeps; every further save removes one.
 const LIMIT: usize = 5;
-/// Processes at once.
 const PROCESSES: usize = WRITERS.len() + READERS.len();
-/// What each writer does over and over, and the exit codes that it may end with. `{n}` is another number each time.
+/// The commands that each writer repeats, and their allowed exit codes. `{n}` is a different number each
+/// time.
 const WRITERS: [(&[&str], &[i32]); 8] = [
     (&["save --no-capture --run a --summary {n}"], &[0]),
     (&["save --no-capture --run a --summary {n}"], &[0]),
     (&["save --no-capture --run b --input state.json --summary {n}"], &[0]),
     (&["save --no-capture --run c --summary {n}"], &[0]),
     (&["prune --yes --keep-last 3"], &[0]),
-    // A checkpoint that was removed meanwhile can no longer be marked or completed.
+    // A checkpoint that was removed in the meantime can no longer be marked or completed.
     (
         &["mark latest --run a --pin", "mark latest~1 --run a --unpin", "mark latest --run b --tag t{n}"],
         &[0, 14],
@@ -29,7 +29,7 @@ const WRITERS: [(&[&str], &[i32]); 8] = [
     (&["complete latest --run c"], &[0, 14]),
     (&["save --no-capture --run d --summary {n}", "delete d --yes"], &[0]),
 ];
-/// What each reader does over and over. None of it may fail.
+/// The commands that each reader repeats. None of them may fail.
 const READERS: [&[&str]; 8] = [
     &["verify", "verify --run a"],
     &["doctor"],
@@ -85,7 +85,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     let (writes, reads) = (writes.into_inner(), reads.into_inner());
     ensure!(writes > 0 && reads > 0, "{writes} writes and {reads} reads");
     Ok(Outcome::Passed(format!(
-        "{reads} reads by 8 processes beside {writes} writes by 8 others, none failed"
+        "{reads} reads by 8 processes during {writes} writes by 8 others, none failed"
     )))
 }
 

@@ -1,5 +1,5 @@
-//! A writer that is stopped while it holds the lock: others are told `store_busy` within their wait, readers read on.
-//! Once it goes on, or dies, writing works again.
+//! A writer is stopped while it holds the lock: other writers fail with `store_busy` after their wait, and
+//! readers still work. Once the stopped writer continues or dies, writing works again.
 
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -39,9 +39,9 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
         let status = release(&mut tracer, &pid, signal)?;
         let refused = refused?.expect(11)?.expect_reason(&["store_busy"])?;
         let wait = refused.duration.as_secs_f64();
-        ensure!((0.9..2.0).contains(&wait), "told after {wait:.2} s, with a wait of 1 s");
+        ensure!((0.9..2.0).contains(&wait), "store_busy after {wait:.2} s, with a wait of 1 s");
         waits.push(format!("{wait:.2} s"));
-        read.context("reading beside a stopped writer")?;
+        read.context("reading while a writer is stopped")?;
         ensure!(
             status.success() == (signal == "CONT"),
             "the stopped writer ended with {status} after {signal}"
@@ -51,16 +51,17 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
         project.check_acknowledged(&[next.stdout.trim().to_owned()])?;
     }
     Ok(Outcome::Passed(format!(
-        "told busy after {} with --wait 1; readers went on; free after CONT and KILL",
+        "store_busy after {} with --wait 1; readers worked; writable after CONT and KILL",
         waits.join(", ")
     )))
 }
 
-/// Sends the signal until the writer has ended: it stops once at the first of each kind of sync.
+/// Sends the signal until the writer has ended. The writer stops at its first fdatasync and again at its
+/// first fsync.
 fn release(tracer: &mut Child, pid: &str, signal: &str) -> Result<ExitStatus> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
-        // The writer may have ended by itself in between.
+        // The writer may already have ended.
         let _ = read_output(Command::new("kill").args([&format!("-{signal}"), pid]));
         std::thread::sleep(Duration::from_millis(20));
         if let Some(status) = tracer.try_wait()? {
@@ -72,7 +73,7 @@ fn release(tracer: &mut Child, pid: &str, signal: &str) -> Result<ExitStatus> {
     bail!("the stopped writer did not end after {signal}")
 }
 
-/// Starts a save that stops at its first sync, and gives its pid once it stands still.
+/// Starts a save that stops at its first sync. Returns its tracer, and its pid once it has stopped.
 fn stop(project: &Project, name: &str) -> Result<(Child, String)> {
     let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync,fsync", "-e"];
     let before: Vec<&str> = strace.into_iter().chain(["inject=fdatasync,fsync:signal=STOP:when=1"]).collect();
@@ -94,5 +95,5 @@ fn stop(project: &Project, name: &str) -> Result<(Child, String)> {
     }
     tracer.kill()?;
     tracer.wait()?;
-    bail!("the writer did not come to stand still")
+    bail!("the writer did not stop")
 }

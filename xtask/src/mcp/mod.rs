@@ -1,5 +1,6 @@
-//! `cargo xtask mcp`: the official clients against the real server: the MCP Inspector's command-line mode and the Python
-//! SDK list and call every tool. Both are installed below `target/`, from npm and from PyPI; nothing else is touched.
+//! `cargo xtask mcp`: tests the real server with the official clients. The MCP Inspector's command-line mode
+//! and the Python SDK list and call every tool. Both are installed below `target/`, from npm and PyPI;
+//! nothing else changes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use serde_json::Value;
 use crate::npm;
 use crate::shell::{cargo, is_installed, read_output, root, run_program};
 
-/// Every tool with arguments that succeed, in an order in which they do. The Inspector takes them as words.
+/// Calls of every tool, in an order in which each of them succeeds. Arguments have the Inspector's form
+/// `name=value`.
 const CALLS: [(&str, &[&str]); 11] = [
     ("save", &["summary=parser half done", "phase=BUILD", "phase_number=4", "tag=[\"half\"]"]),
     ("tasks", &["tasks=[{\"id\":\"parse\",\"status\":\"in_progress\",\"title\":\"Parser\"}]"]),
@@ -26,13 +28,13 @@ const CALLS: [(&str, &[&str]); 11] = [
     ("complete", &["ref=latest"]),
 ];
 
-/// The clients that are tried. The Inspector is the newest that runs on Node 20.
+/// The tested clients. This version of the Inspector is the newest that runs on Node 20.
 const INSPECTOR: &str = "@modelcontextprotocol/inspector@0.15.0";
 const PYTHON: &str = "mcp==2.3.0";
 
 pub fn run() -> Result<()> {
     for program in ["npm", "node", "python3"] {
-        ensure!(is_installed(program), "{program} is needed and not there");
+        ensure!(is_installed(program), "{program} is required but not installed");
     }
     run_program(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
     let milepost = root().join("target/debug/milepost");
@@ -40,16 +42,16 @@ pub fn run() -> Result<()> {
     std::fs::create_dir_all(&tools)?;
     with_inspector(&milepost, &inspector(&tools)?)?;
     with_python(&milepost, &python(&tools)?)?;
-    println!("mcp: the Inspector and the Python SDK have listed and called every tool");
+    println!("mcp: the Inspector and the Python SDK listed and called every tool");
     Ok(())
 }
 
-/// The Inspector's entry, installed if it is not there.
+/// Installs the Inspector if needed and returns the path of its program.
 fn inspector(tools: &Path) -> Result<PathBuf> {
     npm::program(&npm::install(&tools.join("inspector"), INSPECTOR)?, "mcp-inspector")
 }
 
-/// A Python that has the SDK, installed if it is not there.
+/// Creates a virtual environment with the SDK if needed and returns the path of its Python.
 fn python(tools: &Path) -> Result<PathBuf> {
     let folder = tools.join("python");
     let python = folder.join("bin/python");
@@ -67,29 +69,32 @@ fn with_inspector(milepost: &Path, inspector: &Path) -> Result<()> {
         command.current_dir(place.path()).env("HOME", place.path());
         command.arg("--cli").arg(milepost).arg("mcp").args(words);
         let text = read_output(&mut command)?;
-        serde_json::from_str(&text).with_context(|| format!("{words:?} gave {text}"))
+        serde_json::from_str(&text).with_context(|| format!("{words:?} printed no JSON: {text}"))
     };
     let listed = ask(&["--method", "tools/list"])?;
     let names: BTreeSet<_> =
         listed["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
     let called: BTreeSet<_> = CALLS.iter().map(|(tool, _)| *tool).collect();
-    ensure!(names == called, "the Inspector lists {names:?}");
+    ensure!(names == called, "the Inspector lists {names:?}, not {called:?}");
     for (tool, arguments) in CALLS {
         let mut words = vec!["--method", "tools/call", "--tool-name", tool];
         words.extend(arguments.iter().flat_map(|argument| ["--tool-arg", argument]));
         let answer = ask(&words)?;
         let schema = answer["structuredContent"]["schema"].as_str().unwrap_or_default();
         if answer["isError"] == true || schema != format!("milepost.{tool}/1") {
-            bail!("{tool} {arguments:?} by the Inspector: {answer}");
+            bail!("{tool} {arguments:?} failed in the Inspector: {answer}");
         }
         println!("mcp: inspector {tool}: ok");
     }
     let resources = ask(&["--method", "resources/list"])?;
-    ensure!(resources["resources"].as_array().is_some_and(|all| all.len() == 2), "resources: {resources}");
+    ensure!(
+        resources["resources"].as_array().is_some_and(|all| all.len() == 2),
+        "expected two resources, but got {resources}"
+    );
     let brief = ask(&["--method", "resources/read", "--uri", "milepost://brief/latest"])?;
-    ensure!(brief.to_string().contains("SQLite it is"), "the latest brief: {brief}");
+    ensure!(brief.to_string().contains("SQLite it is"), "the latest brief lacks the decision: {brief}");
     let prompt = ask(&["--method", "prompts/get", "--prompt-name", "resume"])?;
-    ensure!(prompt["messages"][0]["role"] == "user", "the prompt: {prompt}");
+    ensure!(prompt["messages"][0]["role"] == "user", "the prompt has no user message: {prompt}");
     Ok(())
 }
 
@@ -106,7 +111,7 @@ fn with_python(milepost: &Path, python: &Path) -> Result<()> {
     run_program(command.current_dir(&folder).env("HOME", place.path()))
 }
 
-/// Arguments given as words, as JSON.
+/// Converts `name=value` arguments to JSON.
 fn typed(arguments: &[&str]) -> Value {
     let pairs = arguments.iter().filter_map(|argument| argument.split_once('='));
     let value = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));

@@ -1,6 +1,7 @@
-//! Labelled documents: `NAME.md`, and beside it `NAME.facts` with a fact a line: `must|rule|should|can`, `text|path`, what.
-//! Those in `tuning` may be looked at while the algorithm is changed; those in `held-out` were written and labelled
-//! from the format alone, without sight of the code or its results, and are not changed to suit either.
+//! Labelled documents: `NAME.md` and, next to it, `NAME.facts` with one fact per line: a rank (`must`,
+//! `rule`, `should` or `can`), a kind (`text` or `path`), and the fact itself. Documents in `tuning` may be
+//! read while the algorithm is changed. Those in `held-out` were written and labelled from the format alone,
+//! without access to the code or its results, and must not be adapted to either.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell::root;
 
-/// Which documents.
+/// A part of the corpus.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CorpusPart {
     Tuning,
@@ -40,9 +41,9 @@ pub struct Fact {
 /// How facts are counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// What must be retained and rules 4, what should be 2, what can be summarised 1.
+    /// `must` and `rule` weigh 4, `should` weighs 2, `can` weighs 1.
     ByRank,
-    /// Each as one.
+    /// Every fact weighs 1.
     Equal,
 }
 
@@ -61,7 +62,7 @@ impl fmt::Display for Fact {
     }
 }
 
-/// What a text still says, ready to be asked.
+/// A text prepared for the lookup of facts.
 pub struct RetainedText {
     text: String,
     paths: BTreeSet<String>,
@@ -71,7 +72,7 @@ impl RetainedText {
     pub fn of(text: &str) -> Self {
         let mut paths = BTreeSet::new();
         for line in text.lines() {
-            // A group: a folder, then names, some with what changed.
+            // A group: a folder, then file names, some followed by their change.
             if let Some((folder, names)) = line.strip_prefix("- ").and_then(|rest| rest.split_once("/: ")) {
                 let names = names.split("; ").flat_map(|some| some.split(", "));
                 let bare = names.map(|name| name.split_once(": ").map_or(name, |(name, _)| name));
@@ -96,18 +97,18 @@ impl Fact {
     }
 }
 
-/// Small letters, one blank between words, no marks of Markdown, one kind of arrow.
+/// Converts to lower case, single spaces and one kind of arrow, without Markdown markup.
 fn normalize(text: &str) -> String {
     let text = text.replace("->", "→").replace("\\|", "|").to_lowercase();
     let bare: String = text.chars().filter(|c| !matches!(c, '`' | '*' | '~')).collect();
     bare.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// All documents of a part, by name.
+/// Reads all documents of a part, sorted by name.
 pub fn read(part: CorpusPart) -> Result<Vec<Document>> {
     let folder = root().join("xtask/corpus").join(part.to_string());
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(&folder).context("the corpus is not there")? {
+    for entry in std::fs::read_dir(&folder).context("cannot read the corpus")? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         names.extend(name.strip_suffix(".md").map(str::to_owned));
     }
@@ -124,24 +125,24 @@ fn document(folder: &std::path::Path, name: String) -> Result<Document> {
     for line in labels.lines() {
         let mut words = line.splitn(3, ' ');
         let (Some(rank), Some(kind), Some(what)) = (words.next(), words.next(), words.next()) else {
-            bail!("{name}.facts: {line:?} is no fact");
+            bail!("{name}.facts: {line:?} is not a fact");
         };
         let fact = Fact { rank: rank.to_owned(), is_path: kind == "path", what: what.to_owned() };
         if !["must", "rule", "should", "can"].contains(&rank) || !["text", "path"].contains(&kind) {
-            bail!("{name}.facts: {line:?} is no fact");
+            bail!("{name}.facts: {line:?} is not a fact");
         }
         if !fact.survives(&whole) {
             bail!("{name}.facts: {line:?} is not in the document");
         }
         if !seen.insert(normalize(what)) {
-            bail!("{name}.facts: {line:?} is there twice");
+            bail!("{name}.facts: {line:?} is a duplicate");
         }
         facts.push(fact);
     }
     Ok(Document { name, text, facts })
 }
 
-/// The share of facts that is left, over all documents together.
+/// The share of facts that survive the cut, over all documents together.
 pub fn share(documents: &[Document], weights: Weight, cut: impl Fn(&str) -> String) -> f64 {
     let (mut left, mut all) = (0, 0);
     for document in documents {
@@ -158,7 +159,7 @@ pub fn share(documents: &[Document], weights: Weight, cut: impl Fn(&str) -> Stri
 mod tests {
     use super::*;
 
-    /// Reading refuses a label that is not in its document, that is there twice, or that has no known rank.
+    /// `read` rejects a label that is not in its document, is a duplicate, or has an unknown rank.
     #[test]
     fn every_label_stands_once_in_its_document() {
         for part in [CorpusPart::Tuning, CorpusPart::HeldOut] {
@@ -176,10 +177,10 @@ mod tests {
         std::fs::write(folder.path().join("a.md"), "The *pump* runs -> dry\n").unwrap();
         for (labels, problem) in [
             ("must text The pump stands\n", "is not in the document"),
-            ("must text the pump runs\ncan text The `pump` runs\n", "is there twice"),
-            ("maybe text The pump\n", "is no fact"),
-            ("must word The pump\n", "is no fact"),
-            ("must text\n", "is no fact"),
+            ("must text the pump runs\ncan text The `pump` runs\n", "is a duplicate"),
+            ("maybe text The pump\n", "is not a fact"),
+            ("must word The pump\n", "is not a fact"),
+            ("must text\n", "is not a fact"),
         ] {
             std::fs::write(folder.path().join("a.facts"), labels).unwrap();
             let refused = document(folder.path(), "a".to_owned()).err().map(|error| error.to_string());

@@ -1,7 +1,7 @@
-//! `cargo xtask survival`: which share of labelled facts is left when briefs are fitted to a budget, beside plain ways to
-//! cut a text. The corpus is in `xtask/corpus`: `tuning` is what the algorithm was tuned on, `held-out` is reported and
-//! held to bounds. `--tuning` takes the first instead, `--documents` shows each document, a name what one becomes;
-//! `--check` fails where a bound is missed.
+//! `cargo xtask survival`: measures which share of labelled facts survives when briefs are fitted to a
+//! budget, compared with simple ways to truncate text. Reads `held-out` in `xtask/corpus`, or with `--tuning`
+//! the part that the algorithm was tuned on. `--documents` prints the shares of each document, a document's
+//! name prints its text at every budget, and `--check` fails if a bound is missed.
 
 mod corpus;
 mod truncate;
@@ -13,7 +13,7 @@ use milepost::internal::brief::TokenCounter;
 use corpus::{CorpusPart, Document, Weight};
 
 const BUDGETS: [u64; 6] = [250, 500, 750, 1000, 1500, 2000];
-/// The least weighted share at a budget, on the part that was not tuned on.
+/// The minimum weighted share at a budget, chosen for `held-out`.
 const BOUNDS: [(u64, f64); 3] = [(500, 0.60), (1000, 0.90), (1500, 0.97)];
 
 type Cut = fn(&str, u64) -> String;
@@ -66,9 +66,9 @@ pub fn run(args: &[&str]) -> Result<()> {
                 continue;
             }
             for (i, budget) in BUDGETS.into_iter().enumerate() {
-                // Where everything fits, everybody keeps everything.
+                // If the whole text fits, every method keeps every fact.
                 if shares[i] > ours[i] || shares[i] == ours[i] && shares[i] < 1.0 {
-                    missed.push(format!("{name} is not behind at {budget} tokens, {weights}"));
+                    missed.push(format!("{name} is not worse than brief fit at {budget} tokens, {weights}"));
                 }
             }
         }
@@ -77,7 +77,7 @@ pub fn run(args: &[&str]) -> Result<()> {
                 let at = BUDGETS.iter().position(|known| *known == budget).unwrap_or_default();
                 if ours[at] < wanted {
                     let (is, wanted) = (ours[at] * 100.0, wanted * 100.0);
-                    missed.push(format!("{is:.1}% at {budget} tokens, not {wanted:.0}%"));
+                    missed.push(format!("{is:.1}% at {budget} tokens, expected {wanted:.0}%"));
                 }
             }
         }
@@ -89,7 +89,7 @@ pub fn run(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// One document at every budget, with the facts that are gone.
+/// Prints one document at every budget, with the facts that are lost.
 fn explain(part: CorpusPart, documents: &[Document], name: &str) -> Result<()> {
     let Some(document) = documents.iter().find(|document| document.name == name) else {
         bail!("no document {name} in {part}");
@@ -98,7 +98,7 @@ fn explain(part: CorpusPart, documents: &[Document], name: &str) -> Result<()> {
         let text = fitted(&document.text, budget);
         println!("\n=== {name} at {budget}: {} tokens\n{text}", TokenCounter::default().tokens(&text));
         for fact in document.facts.iter().filter(|fact| !fact.survives(&corpus::RetainedText::of(&text))) {
-            println!("gone: {fact}");
+            println!("lost: {fact}");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Plain ways to cut a text to a budget, counted as the brief is.
+//! Simple ways to truncate a text to a token budget, measured with the default token counter of briefs.
 
 use milepost::brief::Brief;
 use milepost::internal::brief::SectionKind;
@@ -8,7 +8,8 @@ fn fits(text: &str, budget: u64) -> bool {
     TokenCounter::default().tokens(text) <= budget
 }
 
-/// The largest n for which something fits; it gets larger with n.
+/// The largest n up to `of` for which `fits` is true. Requires that a smaller n always fits if a larger one
+/// does.
 fn most(of: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, of);
     while low < high {
@@ -22,20 +23,20 @@ fn ends(text: &str) -> Vec<usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
 }
 
-/// The first tokens.
+/// The start of the text.
 pub fn head(text: &str, budget: u64) -> String {
     let ends = ends(text);
     text[..ends[most(ends.len() - 1, |n| fits(&text[..ends[n]], budget))]].to_owned()
 }
 
-/// The last tokens.
+/// The end of the text.
 pub fn tail(text: &str, budget: u64) -> String {
     let ends = ends(text);
     let last = ends.len() - 1;
     text[ends[last - most(last, |n| fits(&text[ends[last - n]..], budget))]..].to_owned()
 }
 
-/// CorpusPart of each.
+/// The start and the end, each with half of the budget.
 pub fn both(text: &str, budget: u64) -> String {
     if fits(text, budget) {
         return text.to_owned();
@@ -43,14 +44,14 @@ pub fn both(text: &str, budget: u64) -> String {
     format!("{}\n{}", head(text, budget / 2), tail(text, budget / 2))
 }
 
-/// Lines at even distances.
+/// Lines at even intervals.
 pub fn uniform(text: &str, budget: u64) -> String {
     let lines: Vec<_> = text.split_inclusive('\n').collect();
     let pick = |n: usize| (0..n).map(|i| lines[i * lines.len() / n.max(1)]).collect::<String>();
     pick(most(lines.len(), |n| fits(&pick(n), budget)))
 }
 
-/// Whole sections, the least important first; the head of what is left where that is too much.
+/// Drops whole sections, least important first. If the rest is still too long, keeps its start.
 pub fn sections(text: &str, budget: u64) -> String {
     if fits(text, budget) {
         return text.to_owned();

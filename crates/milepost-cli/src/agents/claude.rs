@@ -1,5 +1,5 @@
-//! Claude Code: hooks in `settings.json`, the server in `.mcp.json` or the user's `.claude.json`, a command in Markdown.
-//! Its files are plain JSON.
+//! Claude Code: hooks in `settings.json`, the MCP server in `.mcp.json` or the user's `.claude.json`, and a
+//! slash command in Markdown. Its settings are plain JSON.
 
 use super::event::EventRole::*;
 use super::event::todo::TodoFormat;
@@ -18,7 +18,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     targets,
     user_step: |scope| {
         (scope == Scope::Project)
-            .then_some("Claude Code asks once whether it may use the MCP server of .mcp.json: say yes in it")
+            .then_some("Claude Code asks once whether to use the MCP server in .mcp.json: answer yes")
     },
     hook_switch: None,
     runs_hooks_twice: false,
@@ -39,7 +39,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     brief_tokens: 2_200,
 };
 
-/// No `PreToolUse`: `PostToolUse` brings `duration_ms`, and each hook costs the agent milliseconds.
+/// There is no hook for `PreToolUse`: `PostToolUse` already has `duration_ms`, and each hook costs time.
 static EVENTS: &[HookedEvent] = &[
     hook("SessionStart", SessionStart, 20),
     hook("UserPromptSubmit", Prompt, 10),
@@ -61,7 +61,7 @@ static SERVER: McpServer =
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     let own = "CLAUDE_CONFIG_DIR";
     let folder = roots.folder(scope, |user| user.variable_or(own, ".claude"), ".claude");
-    // Claude Code keeps this file inside CLAUDE_CONFIG_DIR if that is set, else in the home folder.
+    // Claude Code keeps this file inside CLAUDE_CONFIG_DIR if that is set, otherwise in the home folder.
     let servers = roots.folder(
         scope,
         |user| user.variable(own).unwrap_or(&user.home).join(".claude.json"),

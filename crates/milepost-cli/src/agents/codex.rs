@@ -1,5 +1,5 @@
-//! Codex CLI: hooks in `hooks.json`, the server in `config.toml`, and a skill instead of a command.
-//! Codex runs only hooks that its user trusts, by position and command.
+//! Codex CLI: hooks in `hooks.json`, the MCP server in `config.toml`, and a skill instead of a slash command.
+//! Codex runs only hooks that its user has trusted, and identifies a hook by its position and command.
 
 use super::event::EventRole::*;
 use super::event::todo::TodoFormat;
@@ -19,10 +19,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     targets,
     user_step: |scope| {
         Some(match scope {
-            Scope::User => "Codex skips hooks that you have not trusted: open /hooks in it and approve them",
+            Scope::User => {
+                "Codex skips hooks that you have not trusted: open /hooks in Codex and approve them"
+            }
             Scope::Project => {
                 "Codex reads .codex only in a project that you trust, and skips hooks that you have not trusted: \
-                 open /hooks in it and approve them"
+                 open /hooks in Codex and approve them"
             }
         })
     },
@@ -36,15 +38,15 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
         patch: &["apply_patch"],
         todo: &[("update_plan", TodoFormat::List("plan"))],
     },
-    // Hooks get the output alone.
+    // Hooks receive only the output, not the exit code.
     command_end: Some(find_command_end),
     answer: AnswerFormat::HookSpecificOutput,
-    // Codex shows about 2,500 tokens, and counts them in another way.
+    // Codex shows about 2,500 tokens, but counts them differently.
     brief_tokens: 1_900,
 };
 
-/// No `PreToolUse`: it would tell how long a tool took, and cost the agent one more process for it. `SessionEnd` gets no
-/// more than three seconds.
+/// There is no hook for `PreToolUse`: it would only tell how long a tool took, at the cost of one more
+/// process per tool call. `SessionEnd` gets at most three seconds.
 static EVENTS: &[HookedEvent] = &[
     hook("SessionStart", SessionStart, 20),
     hook("UserPromptSubmit", Prompt, 10),

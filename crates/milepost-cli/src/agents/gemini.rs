@@ -1,4 +1,5 @@
-//! Gemini CLI: hooks and the server in `settings.json`, which may have comments, and a command in TOML.
+//! Gemini CLI: hooks and the MCP server in `settings.json`, which may contain comments, and a slash command
+//! in TOML.
 
 use super::event::EventRole::*;
 use super::event::todo::TodoFormat;
@@ -17,7 +18,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     targets,
     user_step: |scope| {
         (scope == Scope::Project)
-            .then_some("Gemini runs hooks of a project only in a folder that you trust: say so in it")
+            .then_some("Gemini runs a project's hooks only in a trusted folder: trust this folder in Gemini")
     },
     hook_switch: Some(&["hooksConfig", "enabled"]),
     runs_hooks_twice: false,
@@ -34,8 +35,8 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     brief_tokens: 2_200,
 };
 
-/// Times are in milliseconds. No `BeforeTool`: it would tell how long a tool took, and cost the agent one more process for
-/// it.
+/// Timeouts are in milliseconds. There is no hook for `BeforeTool`: it would only tell how long a tool took,
+/// at the cost of one more process per tool call.
 static EVENTS: &[HookedEvent] = &[
     hook("SessionStart", SessionStart, 20_000),
     hook("BeforeAgent", Prompt, 10_000),

@@ -1,5 +1,5 @@
-//! Agents: one `AgentSpec` per agent, its events in one form for all, and what is set up in its files.
-//! `spec` says what there is to know about an agent, `event` parses what it sends, `setup` edits its files.
+//! The supported coding agents, one `AgentSpec` per agent. `spec` defines what an agent's description
+//! contains, `event` parses the events that an agent's hooks send, and `setup` edits its settings files.
 //! Nothing here prints, reads the environment or opens a store.
 
 mod claude;
@@ -14,10 +14,10 @@ mod toy_tests;
 
 pub(crate) use self::spec::{AgentSpec, AnswerFormat, EventFormat, Roots, Scope, ToolNames, UserFolders};
 
-/// An agent that Milepost knows.
+/// A supported agent.
 pub(crate) type Agent = &'static AgentSpec;
 
-/// Every agent, in the order in which they are listed.
+/// All supported agents, in the order in which they are listed.
 pub(crate) static AGENTS: &[Agent] = &[
     &claude::SPEC,
     &gemini::SPEC,
@@ -31,7 +31,7 @@ pub(crate) fn find_agent(name: &str) -> Option<Agent> {
     AGENTS.iter().copied().find(|agent| agent.name == name)
 }
 
-/// The names of all agents, for messages and help.
+/// The names of all agents, separated by commas, for messages and help.
 pub(crate) fn agent_names() -> String {
     AGENTS.iter().map(|agent| agent.name).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,6 @@
-//! OpenCode: a plugin that starts the hook, the server in `opencode.json` or `.jsonc`, a command in Markdown.
-//! The plugin sends `{"event", "data", "directory"}`, where `data` is what OpenCode gave it.
+//! OpenCode: a plugin that runs the hook, the MCP server in `opencode.json` or `opencode.jsonc`, and a slash
+//! command in Markdown. The plugin sends `{"event", "data", "directory", "worktree"}`, where `data` comes
+//! from OpenCode.
 
 use std::path::PathBuf;
 
@@ -58,12 +59,13 @@ fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     ]
 }
 
-/// The file that holds our entry, else the first that exists, else the usual one: OpenCode reads them all.
+/// The file that contains our entry, or else the first that exists, or else the default. OpenCode reads them
+/// all.
 fn settings_file(folders: &[PathBuf; 2]) -> PathBuf {
     let names = ["opencode.json", "opencode.jsonc"];
     let all: Vec<_> = folders.iter().flat_map(|folder| names.map(|name| folder.join(name))).collect();
     let has_entry = |path: &&PathBuf| {
-        // Anything but a file is refused by whoever edits it.
+        // Read only regular files. Editing refuses anything else later.
         let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
         is_file && std::fs::read_to_string(path).is_ok_and(|text| text.contains("\"milepost\""))
     };
@@ -94,7 +96,7 @@ fn parse_event(payload: &Value, tools: &ToolNames) -> Option<HookEvent> {
             tool.duration_ms = duration_ms;
             HookKind::ToolUsed(Box::new(tool))
         }
-        // The plugin sends only parts that are a tool that failed: no other event reports those.
+        // The plugin sends this event only for failed tool calls, which no other event reports.
         "event:message.part.updated" => {
             let part = data.get("part")?;
             let state = part.get("state").filter(|state| text(state, "status") == Some("error"))?;

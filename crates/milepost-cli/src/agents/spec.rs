@@ -1,5 +1,5 @@
-//! Everything that Milepost knows about an agent, as one value.
-//! Each agent's file defines one `AgentSpec`; installing, hooks, resuming and the configuration read it.
+//! `AgentSpec`: everything that Milepost knows about an agent, as one value.
+//! Each agent's file defines one. Setup, hooks, resuming and the configuration read it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,79 +15,81 @@ pub(crate) struct AgentSpec {
     /// The name in commands, such as `milepost hook NAME`, and in records.
     pub(crate) name: &'static str,
     pub(crate) display_name: &'static str,
-    /// The program that starts it.
+    /// The name of its executable.
     pub(crate) program: &'static str,
-    /// Arguments of the program before a first prompt.
+    /// Arguments that precede an initial prompt.
     pub(crate) prompt_arguments: &'static [&'static str],
-    /// The command line that returns to one of its conversations; `{session}` stands for the session's id.
+    /// The command line that resumes a conversation. `{session}` is a placeholder for the session id.
     pub(crate) resume_command: &'static str,
-    /// Variables that it sets for the programs that it starts.
+    /// Environment variables that it sets for the programs that it starts.
     pub(crate) process_variables: &'static [&'static str],
-    /// The one of them that holds the session's id.
+    /// The one of `process_variables` that contains the session id.
     pub(crate) session_variable: Option<&'static str>,
-    /// Variables that move its folders of the user.
+    /// Environment variables that change the location of its user folders.
     pub(crate) folder_variables: &'static [&'static str],
-    /// The files in which something is set up, and what.
+    /// The files to set up, and the content of each.
     pub(crate) targets: fn(&Roots, Scope) -> Vec<Target>,
-    /// What the user has to do once it is set up.
+    /// What the user has to do after the setup.
     pub(crate) user_step: fn(Scope) -> Option<&'static str>,
-    /// The setting that turns all hooks off if it is false.
+    /// The path of a setting that turns off all hooks if it is false.
     pub(crate) hook_switch: Option<&'static [&'static str]>,
-    /// Whether hooks that are set up in both scopes run twice.
+    /// Whether hooks that are installed in both scopes run twice.
     pub(crate) runs_hooks_twice: bool,
     pub(crate) events: EventFormat,
-    /// Whether it announces a compaction before every call of its model.
+    /// Whether it announces a compaction before every model call.
     pub(crate) announces_every_call: bool,
     pub(crate) tools: ToolNames,
-    /// How a command ended, where its hooks do not say so: reads the transcript and takes the id of the call.
+    /// Finds how a command ended, if the hooks do not report it. Takes the transcript's path and the id of
+    /// the call.
     pub(crate) command_end: Option<fn(&Path, &str) -> Option<CommandEnd>>,
     pub(crate) answer: AnswerFormat,
-    /// Maximum number of tokens of a brief that arrive uncut.
+    /// Maximum size of a brief, in tokens, that reaches the model without being truncated.
     pub(crate) brief_tokens: u64,
 }
 
-/// How an agent sends its events.
+/// The format of an agent's events.
 #[derive(Debug)]
 pub(crate) enum EventFormat {
-    /// With `hook_event_name`, `session_id` and the other fields that Claude Code, Gemini and Codex share.
+    /// The format that Claude Code, Gemini and Codex share, with `hook_event_name`, `session_id` and other
+    /// fields.
     Shared(&'static [HookedEvent]),
-    /// In a form of its own.
+    /// A format of the agent's own, and its parser.
     Own(fn(&Value, &ToolNames) -> Option<HookEvent>),
 }
 
-/// An event that gets a hook.
+/// An event for which a hook is installed.
 #[derive(Debug)]
 pub(crate) struct HookedEvent {
     pub(crate) name: &'static str,
     pub(crate) role: EventRole,
-    /// How long the hook may take, in the agent's unit.
+    /// Timeout of the hook, in the agent's unit.
     pub(crate) timeout: u64,
 }
 
-/// A shorter way to write a `HookedEvent`.
+/// Shorthand for a `HookedEvent`.
 pub(super) const fn hook(name: &'static str, role: EventRole, timeout: u64) -> HookedEvent {
     HookedEvent { name, role, timeout }
 }
 
-/// An agent's names of tools, in lower case.
+/// An agent's tool names, in lower case.
 #[derive(Debug)]
 pub(crate) struct ToolNames {
     /// Tools that run a command.
     pub(crate) shell: &'static [&'static str],
-    /// Tools that write a file that they name.
+    /// Tools that write one file, named in their input.
     pub(crate) write: &'static [&'static str],
     /// Tools that apply a patch.
     pub(crate) patch: &'static [&'static str],
-    /// Tools that change the agent's to-do list, and how they are called.
+    /// Tools that change the agent's to-do list, and how each one does it.
     pub(crate) todo: &'static [(&'static str, TodoFormat)],
 }
 
-/// How an agent reads what a hook prints.
+/// The format in which an agent expects a hook's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerFormat {
     /// `{"systemMessage", "hookSpecificOutput": {"hookEventName", "additionalContext"}}`.
     HookSpecificOutput,
-    /// `{"context", "message"}`, for a plugin of ours.
+    /// `{"context", "message"}`, which Milepost's own plugin reads.
     Plugin,
 }
 
@@ -111,13 +113,13 @@ impl serde::Serialize for AgentSpec {
     }
 }
 
-/// For whom an agent is set up.
+/// Who a setup applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
-    /// For this user, in every project.
+    /// This user, in every project.
     User,
-    /// For everyone who works on this project.
+    /// Everyone who works on this project.
     Project,
 }
 
@@ -137,16 +139,16 @@ impl Scope {
     }
 }
 
-/// The folders below which agents have their files.
+/// The folders that contain the agents' files.
 #[derive(Debug, Clone)]
 pub(crate) struct Roots {
     /// The root of the project.
     pub(crate) project: PathBuf,
-    /// `None` without a home folder: then only a project's files can be found.
+    /// `None` without a home folder. Then only the project's files can be found.
     pub(crate) user: Option<UserFolders>,
 }
 
-/// The user's home folder, and the folders that variables name.
+/// The user's home folder, and the folders that environment variables set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UserFolders {
     pub(crate) home: PathBuf,
@@ -154,7 +156,8 @@ pub(crate) struct UserFolders {
 }
 
 impl Roots {
-    /// Picks a folder of the user's or of the project; `None` for the user's without a home folder.
+    /// Picks the user's or the project's folder, by scope. Returns `None` for the user's if there is no home
+    /// folder.
     pub(super) fn folder(
         &self,
         scope: Scope,
@@ -173,7 +176,7 @@ impl UserFolders {
         self.variables.iter().find(|(known, _)| *known == name).map(|(_, folder)| folder)
     }
 
-    /// The folder that a variable names, or one in the home folder.
+    /// The folder that a variable sets, or else the default one in the home folder.
     pub(super) fn variable_or(&self, name: &str, in_home: &str) -> PathBuf {
         self.variable(name).cloned().unwrap_or_else(|| self.home.join(in_home))
     }

@@ -1,4 +1,4 @@
-//! A toy agent, for tests alone: this file and one line in the list of agents are all that a new agent needs.
+//! A toy agent for tests. It shows that a new agent needs only a file like this one and one line in `AGENTS`.
 
 use std::fs;
 

@@ -96,7 +96,7 @@ fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch> {
             if file.exists() {
                 return Err(Error::RestoreRefused {
                     path: file.clone(),
-                    why: "it is there already".into(),
+                    why: "it already exists".into(),
                     flag: "another name",
                 }
                 .into());

@@ -1,4 +1,4 @@
-//! Settings of resuming and of hooks: `[resume]` and `[hooks]`.
+//! The settings in `[resume]` and `[hooks]`.
 
 use milepost::internal::engine::ResumePolicy;
 
@@ -6,14 +6,14 @@ use super::Settings;
 use super::value::{RawValue, Seconds, SettingValue};
 use crate::error::Result;
 
-/// How much of what a person says to an agent is kept.
+/// How much of a prompt is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PromptDetail {
     /// Nothing.
     None,
-    /// Its first line.
+    /// The first line.
     FirstLine,
-    /// All of it, up to a bound.
+    /// The whole prompt, up to a size limit.
     Full,
 }
 
@@ -23,7 +23,7 @@ impl SettingValue for PromptDetail {
             "full" => Ok(Self::Full),
             "first_line" => Ok(Self::FirstLine),
             "none" => Ok(Self::None),
-            _ => Err("full, first_line or none is needed".into()),
+            _ => Err("expected full, first_line or none".into()),
         }
     }
 }
@@ -38,7 +38,7 @@ impl std::fmt::Display for PromptDetail {
     }
 }
 
-/// What resuming and hooks go by.
+/// Settings for resuming and for hooks.
 #[derive(Debug)]
 pub(crate) struct Agents {
     pub(crate) resume: ResumePolicy,

@@ -1,4 +1,4 @@
-//! The settings `[capture]` and `[session]`: what is captured of the workspace, and how often.
+//! The settings in `[capture]` and `[session]`: what to capture of the workspace, and how often.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,23 +10,24 @@ use super::value::{Age, Folders, Interval, SettingValue as _};
 use super::{Origin, Settings};
 use crate::error::Result;
 
-/// What is captured of the workspace, and how often.
+/// What to capture of the workspace, and how often.
 #[derive(Debug)]
 pub(crate) struct CaptureSettings {
     /// Whether checkpoints capture the workspace.
     pub(crate) capture: bool,
-    /// Folders to watch, from the project's root.
+    /// Folders to watch, relative to the project's root.
     pub(crate) watch: Vec<PathBuf>,
-    /// Whether a repository in the home folder is captured.
+    /// Whether to capture a repository whose root is the home folder or `/`.
     pub(crate) allow_home: bool,
     /// Whether `run` makes periodic checkpoints.
     pub(crate) session: bool,
-    /// How often.
+    /// The time between periodic checkpoints.
     pub(crate) interval: Option<Duration>,
 }
 
 impl CaptureSettings {
-    /// `base_folder` is the folder, below the project's root, that relative paths of a configuration file start from.
+    /// `base_folder` returns the folder, relative to the project's root, at which a file's relative paths
+    /// start.
     pub(super) fn load<'p>(
         settings: &mut Settings<'_>,
         base_folder: impl Fn(&Origin) -> &'p Path,

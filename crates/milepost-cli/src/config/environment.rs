@@ -1,4 +1,4 @@
-//! The environment, read in one place. A variable that is empty counts as unset.
+//! Reads the environment, in one place. An empty variable counts as unset.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use milepost::internal::trust::UserState;
 use crate::agents::{AGENTS, UserFolders};
 use crate::error::{CommandError, Result};
 
-/// What the environment says.
+/// Settings from the environment.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) store: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Environment {
     pub(super) user: Option<String>,
     pub(super) user_file: Option<PathBuf>,
     pub(super) home: Option<PathBuf>,
-    /// Folders that `MILEPOST_TRUST` names.
+    /// The folders in `MILEPOST_TRUST`.
     pub(super) trust: Vec<PathBuf>,
 }
 
@@ -49,18 +49,19 @@ impl Environment {
     }
 }
 
-/// The folder of the user's settings, by the platform's convention.
+/// The folder for the user's settings, by the platform's convention.
 fn config_folder() -> Option<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config", "APPDATA")
 }
 
-/// The folder of the user's state: trust, hook failures, what was installed into agents; by the platform's convention.
+/// The folder for the user's state, by the platform's convention: trust, hook failures, records of agent
+/// setups.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     user_folder("XDG_STATE_HOME", ".local/state", "LOCALAPPDATA")
 }
 
-/// A folder of this program's own for the user: below an XDG folder, `Library/Application Support` or `%APPDATA%`.
-/// There is no look-up in the user database: without `HOME` there is no folder.
+/// This program's own folder for the user: below an XDG folder, `Library/Application Support` or `%APPDATA%`.
+/// Does not query the user database, so there is no folder without `HOME`.
 fn user_folder(xdg: &str, below_home: &str, windows: &str) -> Option<PathBuf> {
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = if cfg!(windows) {
@@ -68,13 +69,13 @@ fn user_folder(xdg: &str, below_home: &str, windows: &str) -> Option<PathBuf> {
     } else if cfg!(target_os = "macos") {
         absolute("HOME").map(|home| home.join("Library").join("Application Support"))
     } else {
-        // As the XDG specification has it, a relative path there is ignored.
+        // The XDG specification says to ignore relative paths.
         absolute(xdg).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
     };
     folder.map(|folder| folder.join("milepost"))
 }
 
-/// The variable that says that an agent has started this process.
+/// The variable that shows that an agent started this process.
 pub(crate) fn agent_variable() -> Option<&'static str> {
     let mut names = AGENTS.iter().flat_map(|agent| agent.process_variables);
     names.find(|name| variable(name).is_some()).copied()
@@ -85,12 +86,12 @@ pub(crate) fn resumed_run() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()
 }
 
-/// What setting agents up needs of the environment; read only then.
+/// What the setup of agents needs from the environment. Read only for that.
 #[derive(Debug)]
 pub(crate) struct AgentEnvironment {
     /// `None` without a home folder.
     pub(crate) user: Option<UserFolders>,
-    /// The folder of the record of what was installed.
+    /// The folder for the records of what was installed.
     pub(crate) state: Option<PathBuf>,
     programs: Vec<PathBuf>,
 }
@@ -103,13 +104,13 @@ impl AgentEnvironment {
         let paths = variable("PATH").unwrap_or_default();
         Self {
             user: absolute("HOME").map(|home| UserFolders { home, variables }),
-            // Another user's folder is not used, as under `sudo`.
+            // Do not use another user's folder, for example under `sudo`.
             state: state_folder().filter(|folder| UserState::at(folder).is_ok()),
             programs: std::env::split_paths(&paths).collect(),
         }
     }
 
-    /// Where a program is.
+    /// Finds a program in `PATH`.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         let all = self.programs.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
         all.into_iter().find(|path| is_executable(path))

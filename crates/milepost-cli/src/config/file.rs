@@ -1,5 +1,5 @@
-//! One configuration file: its values by dotted key, and warnings about unknown keys.
-//! In: a path. Out: the values, or why the file is not used. Links, devices and other users' files are refused.
+//! One configuration file: its values by dotted key, and warnings about unknown keys. Takes a path, returns
+//! the values or the reason not to use the file. Refuses links, devices and other users' files.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::error::{CommandError, Result};
 
 /// Maximum size of a configuration file.
 const LIMIT: u64 = 64 << 10;
-/// Maximum number of unknown keys that are named.
+/// Maximum number of unknown keys to warn about by name.
 const NAMED_KEYS: usize = 20;
 
-/// A file and what it holds.
+/// A configuration file and its values.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
@@ -27,12 +27,12 @@ pub(super) struct File {
 pub(super) enum FileLookup {
     Missing,
     File(File),
-    /// Something that is not used, and why: a link, a device, a file of another user's.
+    /// A link, a device or another user's file, which is not used. Contains the reason.
     Refused(String),
 }
 
 impl File {
-    /// Reads a file that belongs to this user or to root; with `any_owner`, to anybody.
+    /// Reads a file. Unless `any_owner` is set, it must belong to this user or to root.
     pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<FileLookup> {
         let (bytes, about) = match bounded::read_with_metadata(&path, LIMIT) {
             Ok(read) => read,
@@ -68,12 +68,12 @@ impl File {
         &self.values
     }
 
-    /// Leaves keys out.
+    /// Removes keys.
     pub(super) fn remove(&mut self, unwanted: impl Fn(&str) -> bool) {
         self.values.retain(|(name, _)| !unwanted(name));
     }
 
-    /// One line for each key that is not known, with the nearest that is.
+    /// One warning per unknown key, with the closest known key.
     pub(super) fn warnings(&self, known: &[&str]) -> Vec<String> {
         let is_unknown = |(name, _): &&(String, toml::Value)| !known.contains(&name.as_str());
         let more = self.values.iter().filter(is_unknown).count().saturating_sub(NAMED_KEYS);

@@ -1,6 +1,6 @@
-//! Guarded settings: what a project's `milepost.toml` may only decide once the user has trusted it, because the file may be
-//! a stranger's.
-//! In: the project's file and the user's. Out: the guarded keys that the project sets, with their values.
+//! Guarded settings: values in a project's `milepost.toml` that need the user's trust, because someone else
+//! may have written the file. Takes the project's file and the user's, returns the guarded keys that the
+//! project sets, with their values.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -19,12 +19,12 @@ use super::{PromptDetail, Retain};
 /// Guarded values by key, as TOML.
 pub(super) type Guarded = BTreeMap<String, String>;
 
-/// The values in the project's file that need trust, compared with what the user's own settings say.
+/// The values in the project's file that need trust, given the user's own settings.
 pub(super) fn guarded_values(project: &File, user: Option<&File>) -> Guarded {
     let values = project.values().iter();
     let values = values.filter(|(key, theirs)| needs_trust(key, theirs, user));
     let mut found: Guarded = values.map(|(key, theirs)| (key.clone(), theirs.to_string())).collect();
-    // The pointer is one setting in three keys.
+    // The three pointer keys form one setting.
     if found.keys().any(|key| key.starts_with("pointer.")) {
         for key in ["pointer.file", "pointer.key", "pointer.commit"] {
             found.extend(project.get(key).map(|value| (key.to_owned(), value.to_string())));
@@ -33,7 +33,8 @@ pub(super) fn guarded_values(project: &File, user: Option<&File>) -> Guarded {
     found
 }
 
-/// Whether a value of the project's needs trust. What cannot be parsed does not: it is an error anyway.
+/// Whether a value in the project's file needs trust. An invalid value does not, because it is an error
+/// anyway.
 fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
     let ours = user.and_then(|file| file.get(key));
     let profile = own_profile(user);
@@ -55,7 +56,7 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         "retain.max_store" => {
             compare(theirs, ours, Size(store_limits.max_bytes), |a, b| unbounded(a) < unbounded(b))
         }
-        // More of it costs more, less of it refuses or keeps less than the user's own settings.
+        // A larger value costs more; a smaller one refuses or keeps less than the user's own settings.
         "limits.field" => compare(theirs, ours, Size(SizeLimits::default().field), |a, b| a != b),
         "limits.checkpoint" => compare(theirs, ours, Size(SizeLimits::default().checkpoint), |a, b| a != b),
         "wait" => compare(theirs, ours, Seconds(DEFAULT_WAIT), |a, b| a != b),
@@ -88,8 +89,8 @@ fn own_flag(ours: Option<&toml::Value>, usual: bool) -> bool {
     ours.and_then(toml::Value::as_bool).unwrap_or(usual)
 }
 
-/// Whether new runs of `theirs` would keep less than those of `ours`, where the user's own settings leave that to the
-/// profile.
+/// Whether new runs with the profile `theirs` would keep less than with `ours`. Ignores retention that the
+/// user's own settings set.
 fn keeps_less(theirs: Profile, ours: Profile, user: Option<&File>) -> bool {
     let own = |key: &str| user.is_some_and(|file| file.get(key).is_some());
     let (a, b) = (Settings::default().retention(theirs), Settings::default().retention(ours));
@@ -97,7 +98,7 @@ fn keeps_less(theirs: Profile, ours: Profile, user: Option<&File>) -> bool {
         || (!own("retain.max_age") && is_shorter(&Age(a.max_age), &Age(b.max_age)))
 }
 
-/// Compares the project's value with the user's, or with what holds without one.
+/// Compares the project's value with the user's, or with the default if the user has none.
 fn compare<T: SettingValue>(
     theirs: &toml::Value,
     ours: Option<&toml::Value>,
@@ -108,23 +109,24 @@ fn compare<T: SettingValue>(
     parse(theirs).is_some_and(|theirs| needs_trust(&theirs, &ours))
 }
 
-/// An age without a limit is the longest.
+/// Whether an age is shorter than another one. No limit is the longest.
 fn is_shorter(theirs: &Age, ours: &Age) -> bool {
     theirs.0.unwrap_or(Duration::MAX) < ours.0.unwrap_or(Duration::MAX)
 }
 
-/// A size of 0 has no limit.
+/// The number of bytes, with 0 (no limit) as the largest.
 fn unbounded(size: &Size) -> u64 {
     if size.0 == 0 { u64::MAX } else { size.0 }
 }
 
-/// Whether a path, as it is written, can lead out of the project.
+/// Whether a path, as written, can lead out of the project.
 fn leads_outside(path: &Path) -> bool {
     path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// Applies a project's retention as a lower bound: it must not take away from what the user's own settings and the profiles
-/// of runs keep. Values that were guarded and are still there have been trusted.
+/// Applies a project's unguarded retention as a minimum: it must not reduce what the user's own settings and
+/// the runs' profiles keep. Guarded values that are still in the file have been trusted and apply as they
+/// are.
 pub(super) fn apply_as_minimum(retain: &mut Retain, project: &File, user: Option<&File>, guarded: &Guarded) {
     let own = |key: &str| user.and_then(|file| file.get(key));
     let unguarded = |key: &str| project.get(key).is_some() && !guarded.contains_key(key);

@@ -1,5 +1,6 @@
-//! Settings, and where each comes from: flag, environment, `milepost.toml`, the user's file, default.
-//! The only module that reads the environment. Unknown keys are warnings; wrong values are errors that name their paths.
+//! Loads settings, and records where each one comes from: flag, environment, `milepost.toml`, the user's file
+//! or default. This is the only module that reads the environment. Unknown keys are warnings. Invalid values
+//! are errors that name the key and its file, flag or variable.
 
 mod agents;
 mod capture;
@@ -40,15 +41,15 @@ use crate::error::{CommandError, Result};
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A flag.
+    /// A command-line flag.
     Flag(&'static str),
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(&'static str),
-    /// A file.
+    /// A configuration file.
     File(PathBuf),
     /// The profile.
     Profile(Profile),
-    /// Nobody said anything.
+    /// The built-in default.
     Default,
 }
 
@@ -70,7 +71,7 @@ impl Serialize for Origin {
     }
 }
 
-/// One setting as `config show` tells it.
+/// One setting, as `config show` lists it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Setting {
     pub(crate) key: &'static str,
@@ -82,34 +83,34 @@ pub(crate) struct Setting {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) paths: ProjectPaths,
-    /// The store's address, where one is given.
+    /// The store's address; `None` for the default store.
     pub(crate) store: Option<StoreUrl>,
-    /// Whether a flag or the environment names the store: then it is the user's own choice.
+    /// Whether a flag or the environment selects the store, which makes it the user's own choice.
     pub(crate) store_is_chosen: bool,
-    /// Why the project's configuration is refused; then no store is opened.
+    /// Why the project's configuration is refused. If it is, no store is opened.
     pub(crate) refusal: Option<String>,
-    /// Whether the store may be written.
+    /// Whether the store is trusted, foreign or new.
     pub(crate) store_trust: StoreTrust,
     /// This user's record of the store.
     pub(crate) record: Option<StoreRecord>,
     /// What this user trusts.
     pub(crate) trust: Trust,
-    /// Guarded values of the project's file.
+    /// Guarded values in the project's file.
     pub(crate) guarded: BTreeMap<String, String>,
-    /// Those that this user has not trusted, and that are ignored.
+    /// The guarded values that this user has not trusted. They are ignored.
     pub(crate) untrusted: BTreeMap<String, String>,
-    /// The run that was named.
+    /// The run that a flag or the environment names.
     pub(crate) run: Option<RunId>,
-    /// Whether a flag named it, and not the environment.
+    /// Whether a flag names the run, rather than the environment.
     pub(crate) run_by_flag: bool,
-    /// The session of saves.
+    /// The session id for saves.
     pub(crate) session: Option<String>,
-    /// The agent's own session.
+    /// The agent's own session id.
     pub(crate) agent_session: Option<String>,
     pub(crate) user: Option<String>,
-    /// The person's folder.
+    /// The user's home folder.
     pub(crate) home: Option<PathBuf>,
-    /// The profile that a flag asks for.
+    /// The profile that a flag requests.
     pub(crate) requested_profile: Option<Profile>,
     /// The profile of new runs.
     pub(crate) profile: Option<Profile>,
@@ -119,18 +120,18 @@ pub(crate) struct Config {
     pub(crate) pointer: Option<Pointer>,
     pub(crate) capture: CaptureSettings,
     pub(crate) agents: Agents,
-    /// Values that redaction leaves in paths.
+    /// Values that redaction does not replace.
     pub(crate) redact_allow: AllowList,
     pub(crate) warnings: Vec<String>,
     pub(crate) settings: Vec<Setting>,
-    /// The project's file, whether or not it is there.
+    /// The path of the project's file, whether or not it exists.
     pub(crate) file: PathBuf,
 }
 
-/// A value as it was written, and where.
+/// A value as written, and its origin. `None` if the setting is not set.
 type RawSetting = Option<(RawValue, Origin)>;
 
-/// The value of a key in the first file that has it.
+/// The value of a key in the first file that sets it.
 fn find_in<'f>(files: impl IntoIterator<Item = &'f File>, key: &str) -> RawSetting {
     files.into_iter().find_map(|file| {
         let value = file.get(key)?.clone();
@@ -139,19 +140,19 @@ fn find_in<'f>(files: impl IntoIterator<Item = &'f File>, key: &str) -> RawSetti
 }
 
 impl Config {
-    /// Reads the environment and the files.
+    /// Loads all settings from flags, the environment and the configuration files.
     pub(crate) fn load(global: &Global) -> Result<Self> {
         let folder = Path::new(".");
         let paths = ProjectPaths::find(folder).map_err(Error::file(folder, "read"))?;
         let environment = Environment::read()?;
         let file = paths.config.clone();
-        // Paths in the project's file start at its own folder, others at the root.
+        // Relative paths in the project's file start at its own folder, all others at the project's root.
         let own_folder = |origin: &Origin| match origin {
             Origin::File(path) if *path == paths.config => paths.config_folder(),
             _ => Path::new(""),
         };
         let mut warnings = Vec::new();
-        // Links on the way to the user's own file are theirs.
+        // The user's own file may be behind links.
         let user_file =
             environment.user_file.clone().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
         let user = match user_file.map(|path| File::read(path, false)).transpose()? {
@@ -195,7 +196,8 @@ impl Config {
         let found_store = chosen.or(find_in(project.iter().chain(&user), "store"));
         let default = (default_store.to_string(), Origin::Default);
         let store = settings.resolve("store", found_store, default, parse_store)?;
-        // What `run` tells its command is where the store is anyway, and then it has its outbox.
+        // `run` passes the default store to its command in the environment. It still counts as the default
+        // and has an outbox.
         let store = store.filter(|url| *url != default_store);
         let (store_trust, record) = trust.evaluate(store.as_ref().unwrap_or(&default_store), &paths);
         let guarded =
@@ -205,7 +207,7 @@ impl Config {
             false => trust::untrusted(record.as_ref(), &paths, &guarded, &trust.state),
         };
         if !store_is_chosen && untrusted.contains_key("store") {
-            // Without the value, which may be meant for an agent that reads the message; `trust` shows it.
+            // Leave out the value: it may contain text that is meant to mislead an agent. `trust` shows it.
             refusal = Some("it sets `store`, which you have not trusted".to_owned());
         }
         let refusal = refusal.filter(|_| !store_is_chosen);
@@ -215,7 +217,8 @@ impl Config {
         let ignored: Vec<_> = untrusted.keys().filter(|key| *key != "store").map(String::as_str).collect();
         if !ignored.is_empty() {
             warnings.push(format!(
-                "{} sets {}, which you have not trusted: ignored; `milepost trust` shows the values",
+                "{} sets {}, which you have not trusted; these values are ignored until you accept them with \
+                 `milepost trust`",
                 file.display(),
                 ignored.join(", ")
             ));
@@ -246,12 +249,12 @@ impl Config {
             }
             (None, None) => None,
             _ => {
-                let message = "pointer.file and pointer.key go together: one of them is missing";
+                let message = "pointer.file and pointer.key must be set together, but one of them is missing";
                 return Err(CommandError::usage(message)
-                    .with_hint("`milepost config show` says where each comes from"));
+                    .with_hint("set both keys in the [pointer] section, or remove both"));
             }
         };
-        // Every key that a file may hold was asked for by now.
+        // All settings have been read by now, so the list contains every valid key.
         let known: Vec<_> = settings.list.iter().map(|setting| setting.key).collect();
         let of_project = project.iter().flat_map(|file| file.warnings(&known));
         let of_user = user.iter().flat_map(|file| file.warnings(&[&known[..], &[trust::PATHS]].concat()));
@@ -315,23 +318,23 @@ impl Config {
 
 /// Reads settings from files, and lists each with its value and origin.
 struct Settings<'f> {
-    /// The files in the order they are asked.
+    /// The files, in order of precedence.
     files: Vec<&'f File>,
     list: Vec<Setting>,
 }
 
 impl Settings<'_> {
-    /// A setting with a default.
+    /// Reads a setting that has a default.
     fn value<T: SettingValue>(&mut self, key: &'static str, default: T) -> Result<T> {
         Ok(self.optional(key, &default)?.unwrap_or(default))
     }
 
-    /// A setting that may be left out; `default` is what `config show` says then.
+    /// Reads an optional setting. `default` is what `config show` lists if the setting is not set.
     fn optional<T: SettingValue>(&mut self, key: &'static str, default: impl Display) -> Result<Option<T>> {
         self.in_files(key, default, |raw, _| T::parse(raw))
     }
 
-    /// A setting that the profile decides where no file does.
+    /// Reads a setting whose default comes from the profile.
     fn by_profile<T: SettingValue>(
         &mut self,
         key: &'static str,
@@ -342,7 +345,7 @@ impl Settings<'_> {
         self.resolve(key, find_in(self.files.iter().copied(), key), default, |raw, _| T::parse(raw))
     }
 
-    /// A setting that a flag decides before the files.
+    /// Reads a setting that a flag can override.
     fn over_files<T: SettingValue>(
         &mut self,
         key: &'static str,
@@ -353,7 +356,7 @@ impl Settings<'_> {
         self.resolve(key, found, (default.to_string(), Origin::Default), |raw, _| T::parse(raw))
     }
 
-    /// A setting of the files whose meaning depends on the file.
+    /// Reads a setting whose meaning depends on the file that sets it.
     fn in_files<T: Display>(
         &mut self,
         key: &'static str,
@@ -384,7 +387,7 @@ impl Settings<'_> {
     }
 }
 
-/// The guarded values of a file that this program has just written.
+/// The guarded values in a file that this program has just written.
 pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>> {
     Ok(match File::read(path.to_owned(), false)? {
         FileLookup::File(file) => guarded::guarded_values(&file, None),
@@ -392,7 +395,8 @@ pub(crate) fn guarded_in(path: &Path) -> Result<BTreeMap<String, String>> {
     })
 }
 
-/// Parses one of a closed set of words, given by a flag. `path` is where the value goes in a checkpoint.
+/// Parses a flag's value, which is one of a closed set of words. `path` is the value's location in a
+/// checkpoint.
 pub(crate) fn parse_choice<T: std::str::FromStr<Err = ValidationError>>(
     text: &str,
     flag: &str,

@@ -1,4 +1,4 @@
-//! What is kept: the keys of `[retain]`, and the flags of `prune` that go over them.
+//! Retention settings: the keys of `[retain]`, and the flags of `prune` that override them.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use super::Settings;
 use super::value::{Age, RawValue, SettingValue, Size};
 use crate::error::{CommandError, Result};
 
-/// What is kept, as far as anybody said.
+/// Retention settings. The profile decides `keep_last` and `max_age` if they are not set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Retain {
     pub(crate) keep_last: Option<KeepCount>,
     pub(crate) max_age: Option<Option<Duration>>,
-    /// What a project adds that the user has not trusted: at least this much is kept.
+    /// Minimums from a project's file that need no trust, because they never reduce what is kept.
     pub(crate) keep_last_at_least: Option<KeepCount>,
     pub(crate) max_age_at_least: Option<Option<Duration>>,
     pub(crate) keep_hourly: u64,
@@ -25,28 +25,29 @@ pub(crate) struct Retain {
     pub(crate) store_limits: StoreLimits,
 }
 
-/// Flags of `prune` as they were typed.
+/// Retention flags of `prune`, unparsed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetainFlags {
-    /// Keep so many of a run's newest checkpoints: a number of 1 or more, or all [default: by profile, 50]
+    /// Keep this many of each run's newest checkpoints: 1 or more, or all [default: by profile, 50]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_last: Option<String>,
-    /// Keep the newest of so many hours that have one
+    /// Keep the newest checkpoint of each of the last N hours that have one
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_hourly: Option<String>,
-    /// Keep the newest of so many days that have one
+    /// Keep the newest checkpoint of each of the last N days that have one
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_daily: Option<String>,
-    /// Keep the newest of so many weeks that have one
+    /// Keep the newest checkpoint of each of the last N weeks that have one
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_weekly: Option<String>,
-    /// Keep everything younger than this, such as 36h or 2d
+    /// Keep all checkpoints newer than this, such as 36h or 2d
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     keep_within: Option<String>,
-    /// Remove what is older, unless something else keeps it: a duration or none [default: by profile, 14d]
+    /// Remove checkpoints older than this unless another rule keeps them: a duration, or none [default: by
+    /// profile, 14d]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     max_age: Option<String>,
-    /// Compress documents older than this, in a files: store; off unless given here or in milepost.toml
+    /// Compress documents older than this in a files: store (off unless set here or in milepost.toml)
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     pub(crate) compress_after: Option<String>,
 }
@@ -72,7 +73,7 @@ impl Retain {
         })
     }
 
-    /// What is kept where flags go over the rest.
+    /// Returns these settings with the flags of `prune` applied.
     pub(crate) fn with(&self, flags: &RetainFlags) -> Result<Self> {
         let mut retain = self.clone();
         if let Some(keep) = parse("--keep-last", &flags.keep_last)? {

@@ -1,6 +1,6 @@
-//! What this user trusts: folders named by the user, and records of stores in the user's state.
-//! In: the environment, the user's file, a store's address. Out: whether the store and the project's guarded settings may be
-//! used. Whether a store is foreign is decided by the library (`store::identity`).
+//! What this user trusts: folders that the user listed, and stores recorded in the user's state. Takes the
+//! environment, the user's file and a store's address, and decides whether the store and the project's
+//! guarded settings may be used. The library (`store::identity`) decides whether a store is foreign.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ use super::guarded::Guarded;
 use super::value::{Folders, RawValue, SettingValue as _};
 use crate::error::{CommandError, Result};
 
-/// The prefix of the keys of the pointer.
+/// The prefix of the pointer's keys.
 const POINTER_PREFIX: &str = "pointer.";
-/// The key of the user's file that names trusted folders.
+/// The key in the user's file that lists trusted folders.
 pub(super) const PATHS: &str = "trust.paths";
 
 /// What this user trusts.
 #[derive(Debug)]
 pub(crate) struct Trust {
-    /// Folders that the user named, without links.
+    /// Folders that the user listed, with links resolved.
     paths: Vec<PathBuf>,
     /// The user's state, or why it cannot be used.
     pub(crate) state: Result<UserState, String>,
@@ -60,17 +60,18 @@ impl Trust {
         Ok(Self { paths, state })
     }
 
-    /// Whether the user named a folder above this path.
+    /// Whether the user listed a folder that contains this path.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         self.paths.iter().any(|folder| path.starts_with(folder))
     }
 
-    /// Whether the user named a folder above this store.
+    /// Whether the user listed a folder that contains this store.
     pub(crate) fn covers_store(&self, url: &StoreUrl) -> bool {
         url.resolved().path().is_some_and(|path| self.covers(path))
     }
 
-    /// Decides whether the project's store is trusted, when no flag or variable names one.
+    /// Decides whether a store is trusted. The result does not restrict a store that a flag or variable
+    /// selects.
     pub(crate) fn evaluate(&self, url: &StoreUrl, paths: &ProjectPaths) -> (StoreTrust, Option<StoreRecord>) {
         let base = base(url, paths);
         let (trust, record) = identity::check_trust(url, &base, self.state.as_ref().map_err(String::as_str));
@@ -86,7 +87,7 @@ impl Trust {
         }
     }
 
-    /// A store is not made inside a repository of another user's.
+    /// Decides whether a new store may be created: not in another user's folder or repository.
     fn evaluate_new(&self, url: &StoreUrl, paths: &ProjectPaths) -> StoreTrust {
         let base = base(url, paths);
         let folder = url.path().and_then(Path::parent).map(Path::to_owned);
@@ -103,18 +104,18 @@ impl Trust {
     }
 }
 
-/// The folder below which no link is followed on the way to a store.
+/// The folder below which the path to a store must not contain links.
 fn base(url: &StoreUrl, paths: &ProjectPaths) -> PathBuf {
     let project = project(paths);
     if url.path().is_some_and(|path| path.starts_with(&project)) { project } else { paths.root.clone() }
 }
 
-/// What identifies a project: the git directory that its worktrees share, or its root outside git.
+/// The path that identifies a project: the git directory that its worktrees share, or its root outside git.
 pub(crate) fn project(paths: &ProjectPaths) -> PathBuf {
     paths.database.parent().and_then(Path::parent).unwrap_or(&paths.root).to_owned()
 }
 
-/// The entry of a project in the record of a store.
+/// The entry for a project in the record of a store.
 pub(crate) fn trusted_entry(paths: &ProjectPaths, values: &Guarded) -> TrustedProject {
     TrustedProject {
         project: project(paths).to_string_lossy().into_owned(),
@@ -123,8 +124,8 @@ pub(crate) fn trusted_entry(paths: &ProjectPaths, values: &Guarded) -> TrustedPr
     }
 }
 
-/// The name under which an accepted value is recorded. It includes the folder of a configuration file below the root,
-/// because relative paths in it start there.
+/// The key under which an accepted value is recorded. If the configuration file is below the project's root,
+/// the key includes its folder, because relative paths start there.
 fn accepted_key(paths: &ProjectPaths, key: &str) -> String {
     match paths.config_folder().to_string_lossy() {
         root if root.is_empty() => key.to_owned(),
@@ -132,8 +133,8 @@ fn accepted_key(paths: &ProjectPaths, key: &str) -> String {
     }
 }
 
-/// The guarded values that a record does not accept. The pointer is one setting in three keys. A project that was moved is
-/// noted under its new path.
+/// The guarded values that the record does not accept. The three pointer keys are accepted together or not at
+/// all. If the project was moved, updates the record with its new path.
 pub(super) fn untrusted(
     record: Option<&StoreRecord>,
     paths: &ProjectPaths,
@@ -158,7 +159,7 @@ pub(super) fn untrusted(
         let values = known.values.clone();
         moved.projects.retain(|entry| entry.project != known.project);
         moved.add_project(TrustedProject { values, ..project });
-        // A home that cannot be written does not revoke trust.
+        // The values stay trusted even if the record cannot be written.
         let _ = state.write_record(&moved);
     }
     untrusted

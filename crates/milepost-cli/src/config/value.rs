@@ -1,5 +1,5 @@
-//! Values of settings: durations, sizes, counts, paths. Each type parses what was written and says what is allowed, and
-//! shows itself for `config show`.
+//! Types of setting values: durations, sizes, counts, paths. Each type parses the value as written, explains
+//! what is allowed, and formats itself for `config show`.
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use milepost::AllowList;
 use milepost::internal::model::KeepCount;
 use milepost::model::Profile;
 
-/// A value before it is parsed: text from a flag or a variable, or a TOML value from a file.
+/// An unparsed value: text from a flag or a variable, or a TOML value from a file.
 #[derive(Clone)]
 pub(super) enum RawValue {
     Text(String),
@@ -17,7 +17,7 @@ pub(super) enum RawValue {
 }
 
 impl RawValue {
-    /// The value as text. A file may write it with or without quotes.
+    /// The value as text. In a file, it may be written with or without quotes.
     fn into_text(self) -> String {
         match self {
             Self::Text(text) | Self::Toml(toml::Value::String(text)) => text,
@@ -28,7 +28,7 @@ impl RawValue {
 
 /// The value of a setting.
 pub(super) trait SettingValue: Display + Sized {
-    /// Parses what was written, or says what is allowed.
+    /// Parses the value as written. The error explains what is allowed.
     fn parse(raw: RawValue) -> Result<Self, String>;
 }
 
@@ -36,7 +36,7 @@ impl SettingValue for String {
     fn parse(raw: RawValue) -> Result<Self, String> {
         match raw {
             RawValue::Text(text) | RawValue::Toml(toml::Value::String(text)) => Ok(text),
-            RawValue::Toml(other) => Err(format!("{other} where a text in quotes is needed")),
+            RawValue::Toml(other) => Err(format!("expected text in quotes, found {other}")),
         }
     }
 }
@@ -45,7 +45,7 @@ impl SettingValue for bool {
     fn parse(raw: RawValue) -> Result<Self, String> {
         match raw {
             RawValue::Toml(toml::Value::Boolean(value)) => Ok(value),
-            _ => Err("true or false is needed".into()),
+            _ => Err("expected true or false".into()),
         }
     }
 }
@@ -53,7 +53,7 @@ impl SettingValue for bool {
 impl SettingValue for u64 {
     fn parse(raw: RawValue) -> Result<Self, String> {
         let text = raw.into_text();
-        text.parse().map_err(|_| format!("\"{text}\" is not a number of 0 or more"))
+        text.parse().map_err(|_| format!("\"{text}\" is not a whole number of 0 or more"))
     }
 }
 
@@ -69,7 +69,7 @@ impl SettingValue for Profile {
     }
 }
 
-/// A time to wait: a number of seconds, or a duration.
+/// A waiting time: a number of seconds, or a duration.
 #[derive(PartialEq)]
 pub(super) struct Seconds(pub(super) Duration);
 
@@ -80,9 +80,9 @@ impl SettingValue for Seconds {
         match plain {
             // Longer waits could overflow the clock.
             Some(wait) => Ok(Self(wait.min(Duration::from_secs(31_536_000)))),
-            None => duration(&text)
-                .map(Self)
-                .map_err(|_| format!("\"{text}\" is not a number of seconds, 0 or more")),
+            None => duration(&text).map(Self).map_err(|_| {
+                format!("\"{text}\" is not a number of seconds (0 or more) or a duration such as 5m")
+            }),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Display for Seconds {
     }
 }
 
-/// A number of bytes; 0 is off.
+/// A number of bytes; 0 means no limit.
 #[derive(PartialEq)]
 pub(super) struct Size(pub(super) u64);
 
@@ -120,7 +120,7 @@ impl Display for Size {
     }
 }
 
-/// How old something may become; `None` is no limit.
+/// An age limit; `None` means no limit.
 #[derive(PartialEq, PartialOrd)]
 pub(super) struct Age(pub(super) Option<Duration>);
 
@@ -128,7 +128,9 @@ impl SettingValue for Age {
     fn parse(raw: RawValue) -> Result<Self, String> {
         match String::parse(raw)?.as_str() {
             "none" => Ok(Self(None)),
-            text => duration(text).map(|age| Self(Some(age))).map_err(|e| format!("{e}, nor \"none\"")),
+            text => duration(text)
+                .map(|age| Self(Some(age)))
+                .map_err(|e| format!("{e}; \"none\" is also allowed")),
         }
     }
 }
@@ -145,7 +147,7 @@ impl Display for Age {
     }
 }
 
-/// How often something happens: never without a pause.
+/// The time between two events; never 0.
 #[derive(PartialEq, PartialOrd)]
 pub(super) struct Interval(pub(super) Duration);
 
@@ -162,7 +164,7 @@ impl Display for Interval {
     }
 }
 
-/// Names of members that lead to a value.
+/// The path to a value in a JSON file: a list of member names.
 pub(super) struct KeyPath(pub(super) Vec<String>);
 
 impl SettingValue for KeyPath {
@@ -170,7 +172,7 @@ impl SettingValue for KeyPath {
         let text = String::parse(raw)?;
         let names: Vec<String> = text.split('.').map(str::to_owned).collect();
         if names.iter().any(String::is_empty) {
-            return Err(format!("\"{text}\" is not a path of names such as \"state.checkpointRef\""));
+            return Err(format!("\"{text}\" is not a dotted path such as \"state.checkpointRef\""));
         }
         Ok(Self(names))
     }
@@ -182,14 +184,14 @@ impl Display for KeyPath {
     }
 }
 
-/// Folders, in a list or alone.
+/// Folders: a list, or a single one.
 pub(super) struct Folders(pub(super) Vec<PathBuf>);
 
 impl SettingValue for Folders {
     fn parse(raw: RawValue) -> Result<Self, String> {
         let one = |value: toml::Value| match value {
             toml::Value::String(text) if !text.is_empty() => Ok(PathBuf::from(text)),
-            other => Err(format!("{other} where the name of a folder in quotes is needed")),
+            other => Err(format!("expected a folder name in quotes, found {other}")),
         };
         Ok(Self(match raw {
             RawValue::Toml(toml::Value::Array(all)) => all.into_iter().map(one).collect::<Result<_, _>>()?,
@@ -206,7 +208,7 @@ impl Display for Folders {
     }
 }
 
-/// A list of values that redaction leaves in place.
+/// Values that redaction does not replace.
 #[derive(Default)]
 pub(super) struct AllowedValues(pub(super) AllowList);
 
@@ -216,7 +218,9 @@ impl SettingValue for AllowedValues {
             RawValue::Toml(toml::Value::Array(all)) => {
                 all.into_iter().map(|value| String::parse(RawValue::Toml(value))).collect::<Result<_, _>>()?
             }
-            RawValue::Toml(other) => return Err(format!("{other} where a list of texts is needed")),
+            RawValue::Toml(other) => {
+                return Err(format!("expected a list of texts in quotes, found {other}"));
+            }
             RawValue::Text(text) => vec![text],
         };
         AllowList::new(entries).map(Self).map_err(|e| e.message)
@@ -232,7 +236,7 @@ impl Display for AllowedValues {
     }
 }
 
-/// Parses a number and a unit of time: `30s`, `5m`, `12h`, `14d`, `2w`.
+/// Parses a number with a unit of time: `30s`, `5m`, `12h`, `14d`, `2w`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is not a duration such as 30s, 5m, 12h, 14d or 2w");
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
@@ -245,13 +249,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let number: u64 = text[..digits].parse().map_err(|_| wrong())?;
-    // Timestamps cannot hold a time further back.
+    // Timestamps cannot represent a time further back.
     number.checked_mul(seconds).filter(|s| *s <= 315_360_000_000).map(Duration::from_secs).ok_or_else(wrong)
 }
 
-/// Parses bytes: a number, or one with a unit such as `256KiB` or `1MB`.
+/// Parses a number of bytes, with an optional unit, such as `256KiB` or `1MB`.
 fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("\"{text}\" is not a size such as 65536, 256KiB or 1MiB; 0 is off");
+    let wrong = || format!("\"{text}\" is not a size such as 65536, 256KiB or 1MiB; 0 means no limit");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit: u64 = match text[digits..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,

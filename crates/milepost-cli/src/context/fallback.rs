@@ -1,5 +1,6 @@
-//! The fallback of every save: where the store cannot be written, the save waits in the outbox.
-//! In: the result of writing to the store. Out: where the save ended up. The store's error stays the one that is reported.
+//! The fallback for saves: if the store cannot be written, the save is queued in the outbox. Takes the result
+//! of writing to the store, returns where the save ended up. If the outbox fails too, the store's error is
+//! the one that is reported.
 
 use milepost::internal::clock::SystemClock;
 use milepost::internal::engine::{Outbox, QueuedSave};
@@ -16,7 +17,7 @@ pub(crate) enum SaveResult<T> {
     Queued(RunId, QueuedSave),
 }
 
-/// Enqueues what `save` gives if the store could not be written and there is an outbox.
+/// Queues the result of `save` in the outbox, if there is one and the store could not be written.
 pub(crate) fn save_or_enqueue<T>(
     stored: Result<T, Error>,
     outbox: Option<&Outbox>,
@@ -31,9 +32,9 @@ pub(crate) fn save_or_enqueue<T>(
     let (run, save) = save();
     match outbox.enqueue(&run, save, settings, &SystemClock) {
         Ok(queued) => Ok(SaveResult::Queued(run, queued)),
-        // What is wrong with the save is wrong in every store.
+        // An invalid save is invalid in every store.
         Err(invalid @ Error::Schema(_)) => Err(invalid),
-        // The store is what the person has to look at.
+        // The store is what the user has to fix.
         Err(_) => Err(error),
     }
 }

@@ -1,5 +1,5 @@
-//! What a command works with: the configuration, the output, and the store, which is opened only when asked for.
-//! In: settings. Out: an engine, the current run, the options that a run is opened with.
+//! The context of a command: the configuration, the output, and the store, which is opened only on demand.
+//! Takes settings, provides an engine, the current run, and the options for opening a run.
 
 mod fallback;
 mod store;
@@ -26,27 +26,27 @@ use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::present::Output;
 
-/// What a command works with.
+/// The configuration, output and store of a command.
 pub(crate) struct Context<'a> {
     pub(crate) config: Config,
     pub(crate) output: &'a Output,
     audience: Audience,
-    /// Whether the person was told that the store is foreign.
+    /// Whether the user was warned that the store is foreign.
     warned: Cell<bool>,
-    /// Whether it was said that runs are left out for an agent.
+    /// Whether the note about hidden runs was printed.
     noted_hidden: Cell<bool>,
-    /// Why the store is foreign, once that was asked.
+    /// Why the store is foreign, once that was determined.
     foreign: OnceCell<Option<ForeignReason>>,
-    /// Whether the command has read a store from which acknowledged writes are missing.
+    /// Whether the command has read a store that lost acknowledged writes.
     read_incomplete: Cell<bool>,
 }
 
-/// Who a command works for.
+/// Who a command's output is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     /// A person or a script.
     Person,
-    /// An agent's hook, which must be quick.
+    /// An agent's hook, which must be fast.
     Hook,
     /// An agent, through the MCP server.
     #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the server works for agents"))]
@@ -59,43 +59,43 @@ pub(crate) enum Target {
     CurrentOrNew,
     /// The current run, which must exist.
     Current,
-    /// This one.
+    /// A specific run.
     Run(RunId),
 }
 
 /// The result of a change.
 pub(crate) struct Applied {
     pub(crate) run: RunId,
-    /// The checkpoint it made, if it was a boundary.
+    /// The new checkpoint, if the change was a boundary.
     pub(crate) saved: Option<Saved>,
-    /// Where it waits, if the store could not be written.
+    /// The outbox entry, if the store could not be written.
     pub(crate) queued: Option<QueuedSave>,
-    /// The store it is in.
+    /// The store that contains the change.
     pub(crate) mp: Option<Milepost>,
 }
 
 impl Applied {
-    /// The run's record after the change; `None` while the change waits, or where the record cannot be read.
+    /// The run's record after the change. `None` if the change is in the outbox or the record cannot be read.
     pub(crate) fn record(&self) -> Option<Box<RunRecord>> {
         self.mp.as_ref()?.run_detail(&self.run).ok()?.summary().record().clone().ok()
     }
 }
 
-/// Reports an invalid change as an error of the arguments: no document was given.
+/// Reports an invalid change as an error in the arguments, because it did not come from a document.
 fn as_argument_error(error: Error) -> Error {
     match error {
-        Error::Schema(source) => Error::Value { name: "what was given".into(), source },
+        Error::Schema(source) => Error::Value { name: "the given value".into(), source },
         other => other,
     }
 }
 
 impl<'a> Context<'a> {
-    /// Joins what is known; opens nothing.
+    /// Creates the context for a person or a script. Opens nothing.
     pub(crate) fn new(config: Config, output: &'a Output) -> Self {
         Self::for_audience(config, output, Audience::Person)
     }
 
-    /// As `new`, for somebody else than a person.
+    /// Creates the context for a specific audience. Opens nothing.
     pub(crate) fn for_audience(config: Config, output: &'a Output, audience: Audience) -> Self {
         Self {
             config,
@@ -108,7 +108,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The end of a command that went well: its exit code still says if what it has read was incomplete.
+    /// Ends a successful command. Returns the exit code 3 if the store that it read was incomplete.
     pub(crate) fn end(&self) -> Result<()> {
         if self.read_incomplete.get() { Err(CommandError::ExitOnly(Exit::Partly)) } else { Ok(()) }
     }
@@ -118,19 +118,19 @@ impl<'a> Context<'a> {
         self.config.url()
     }
 
-    /// What a command that is run finds in its environment, so that milepost commands inside it mean this run. A store
-    /// that is not trusted is not named: there it would count as the user's own choice.
+    /// The variables to set for a supervised command, so that milepost commands inside it use this run. Empty
+    /// for a store that is not trusted, because those commands would take it for the user's own choice.
     pub(crate) fn child_environment(&self, run: &RunId) -> Vec<(&'static str, String)> {
         if self.config.check().is_err() || self.foreign().is_some() {
             return Vec::new();
         }
         let mut variables = vec![("MILEPOST_RUN", run.to_string())];
-        // It may go elsewhere: the address has to read the same from there.
+        // The command may change its folder, so the address must be absolute.
         variables.push(("MILEPOST_STORE", self.url().absolute().to_string()));
         variables
     }
 
-    /// What to capture of the workspace; `None` where that is turned off.
+    /// What to capture of the workspace; `None` if capturing is turned off.
     pub(crate) fn capture_options(&self) -> Option<CaptureOptions> {
         let settings = &self.config.capture;
         settings.capture.then(|| CaptureOptions {
@@ -143,12 +143,12 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// As `capture_options`, with the memory of the run's owner.
+    /// Like `capture_options`, with the memory use of the run's owner.
     pub(crate) fn owner_capture_options(&self) -> Option<CaptureOptions> {
         self.capture_options().map(|options| CaptureOptions { process: Process::Owner, ..options })
     }
 
-    /// Looks at the workspace for a checkpoint, if the run's profile wants that.
+    /// Captures the workspace for a checkpoint, if the run's profile requires it.
     pub(crate) fn capture_if_due(
         &self,
         mp: &Milepost,
@@ -159,7 +159,7 @@ impl<'a> Context<'a> {
         Ok(mp.capture_if_due(run, &options, source, self.config.requested_profile)?.map(Box::new))
     }
 
-    /// Looks at the workspace where no store tells what the run knows.
+    /// Captures the workspace without a baseline, for a save that cannot use the store.
     pub(crate) fn capture_without_store(&self) -> Option<Box<WorkspaceCapture>> {
         let options = self.capture_options()?;
         let profile = self.config.profile.unwrap_or(Profile::Run);
@@ -169,12 +169,12 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The settings of the engine.
+    /// The engine's settings.
     pub(crate) fn settings(&self) -> Settings {
         self.settings_with(&self.config.retain)
     }
 
-    /// The settings of the engine, with another retention than that of the configuration.
+    /// The engine's settings, with a retention other than the configured one.
     pub(crate) fn settings_with(&self, retain: &Retain) -> Settings {
         Settings::default()
             .profile(self.config.profile)
@@ -194,7 +194,7 @@ impl<'a> Context<'a> {
             .pointer(self.config.pointer.clone())
     }
 
-    /// The run that was named, which has to be there.
+    /// The run that a flag or the environment names, which must exist.
     pub(crate) fn named_run(&self, mp: &Milepost) -> Result<Option<RunId>, Error> {
         let Some(run) = &self.config.run else { return Ok(None) };
         match mp.store().run(run)? {
@@ -203,7 +203,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The current run: the one that is named, else the one that the caller works in.
+    /// The current run: the named one, or else the one that the caller works in.
     pub(crate) fn current_run(&self, mp: &Milepost) -> Result<RunResolution, Error> {
         mp.current_run(&engine::Caller {
             named: self.config.run.clone(),
@@ -222,7 +222,7 @@ impl<'a> Context<'a> {
         if !open.is_empty() {
             let open: Vec<_> = open.iter().map(ToString::to_string).collect();
             self.output.message(&format!(
-                "{} open runs could be meant ({}): this is a new one, {run}; --run names one",
+                "{} open runs match ({}), so this starts a new run, {run}; use --run to select one",
                 open.len(),
                 open.join(", ")
             ));
@@ -244,7 +244,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The run of a save that has to wait, by what can still be read; a new one where nothing can.
+    /// The run for a save in the outbox: the current run, or a new one if the store cannot be read.
     pub(crate) fn run_for_outbox(&self) -> RunId {
         if let Some(run) = &self.config.run {
             return run.clone();
@@ -255,7 +255,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Changes a run. Where the default store cannot be written, the change waits in the outbox as a save of its own.
+    /// Changes a run. If the default store cannot be written, the change is queued in the outbox as a
+    /// separate save.
     pub(crate) fn apply(&self, changes: Vec<Change>, to: &Target) -> Result<Applied> {
         let stored = self.apply_in_store(changes.clone(), to);
         let result = save_or_enqueue(stored, self.outbox().as_ref(), &self.settings(), || {
@@ -296,7 +297,7 @@ impl<'a> Context<'a> {
         Ok(Applied { run, saved, queued: None, mp: Some(mp) })
     }
 
-    /// A save for the current session, with what a run is opened with.
+    /// A save for the current session, with the options for opening its run.
     pub(crate) fn new_save(&self) -> Save {
         let save = Save::new().run_options(self.run_options());
         match &self.config.session {
@@ -305,13 +306,13 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The folder of this worktree, or the project's root outside repositories.
+    /// The root of this worktree, or the project's root outside a repository.
     pub(crate) fn worktree(&self) -> String {
         let paths = &self.config.paths;
         paths.worktree.as_ref().unwrap_or(&paths.root).to_string_lossy().into_owned()
     }
 
-    /// What a run is opened with.
+    /// The options for opening a run.
     pub(crate) fn run_options(&self) -> RunOptions {
         let paths = &self.config.paths;
         RunOptions {

@@ -1,5 +1,5 @@
-//! The store of a command: whether it may be used, how it is opened, and what waits for it in the outbox.
-//! In: settings and whether the store is trusted. Out: an engine, or the reason why there is none.
+//! Opens a command's store, if it may be used, and imports saves from the outbox into it.
+//! Takes settings and whether the store is trusted, returns an engine or the reason why there is none.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use super::{Audience, Context};
 use crate::config::trusted_entry;
 use crate::present::format::counted;
 
-/// How long one transaction of a hook may compute.
+/// Maximum computing time of one transaction in a hook.
 const HOOK_TIME_LIMIT: Duration = Duration::from_secs(5);
-/// The same for a store that somebody else has made.
+/// Maximum computing time of one transaction on a foreign store.
 const FOREIGN_TIME_LIMIT: Duration = Duration::from_secs(1);
-/// Entries of the outbox that are named when they stay.
+/// Maximum number of outbox entries to warn about by name.
 const NAMED_FILES: usize = 5;
 
-/// One line about acknowledged writes that the store has lost, if there are any.
+/// One line about acknowledged writes that the store has lost, if any.
 pub(crate) fn lost_writes(mp: &Milepost) -> Option<String> {
-    // A store that cannot be read says so itself.
+    // A store that cannot be read is reported elsewhere.
     let lost = mp.lost_writes().ok().filter(|lost| *lost > 0)?;
     let n = counted(lost, "acknowledged write");
     let are = if lost == 1 { "is" } else { "are" };
     Some(format!(
-        "{n} {are} missing from the store. `milepost doctor` says why, `milepost doctor --fix` recovers what it can"
+        "{n} {are} missing from the store. `milepost doctor` explains why, `milepost doctor --fix` recovers what it can"
     ))
 }
 
-/// What to do with checkpoints that wait in the outbox.
+/// What to do with saves in the outbox.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutboxAction {
     Deliver,
@@ -38,20 +38,20 @@ enum OutboxAction {
 }
 
 impl Context<'_> {
-    /// Opens a store that has to be there.
+    /// Opens a store that must exist.
     pub(crate) fn open_existing(&self) -> Result<Milepost, Error> {
-        // Waiting saves may create the store.
+        // Saves in the outbox may create the store.
         let create = self.foreign().is_none() && self.has_deliverable_saves();
         let opened = self.open(create, OutboxAction::Deliver);
         let opened = opened.inspect(|mp| self.read_incomplete.set(self.warn_of_lost_writes(mp)));
         match opened {
-            // It could not be created: then it is missing, or this user may not see it.
+            // The store could not be created: it is missing, or this user cannot access it.
             Err(Error::Store(StoreError::ReadOnly { .. })) if create => self.open(false, OutboxAction::Leave),
             other => other,
         }
     }
 
-    /// Opens the store, making it if needed.
+    /// Opens the store, and creates it if needed.
     pub(crate) fn open_or_create(&self) -> Result<Milepost, Error> {
         self.config.check()?;
         self.check_writable()?;
@@ -60,7 +60,8 @@ impl Context<'_> {
         Ok(mp)
     }
 
-    /// Warns a person of acknowledged writes that the store has lost; whether there are any. Hooks have their own line.
+    /// Warns a person if the store has lost acknowledged writes. Returns whether it warned. Hooks have their
+    /// own message.
     fn warn_of_lost_writes(&self, mp: &Milepost) -> bool {
         if self.audience != Audience::Person {
             return false;
@@ -72,7 +73,7 @@ impl Context<'_> {
         warning.is_some()
     }
 
-    /// Refuses to change a store that is foreign.
+    /// Refuses to change a foreign store.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
         match self.foreign() {
             Some(why) => Err(StoreError::Untrusted { location: self.url().to_string(), why }.into()),
@@ -80,8 +81,8 @@ impl Context<'_> {
         }
     }
 
-    /// Why the store is foreign, if it is. For a store inside a worktree git is asked whether it tracks it, but not at
-    /// every event of an agent's.
+    /// Why the store is foreign, if it is. Queries git whether it tracks the store, except in hooks, which
+    /// run at every event of an agent.
     pub(crate) fn foreign(&self) -> Option<ForeignReason> {
         self.foreign.get_or_init(|| self.detect_foreign()).clone()
     }
@@ -91,7 +92,7 @@ impl Context<'_> {
             return None;
         }
         match self.config.foreign() {
-            // No trust makes these safe, so that git need not be asked.
+            // Trust cannot make these stores safe, so git need not be queried.
             Some(why @ (ForeignReason::OtherOwner { .. } | ForeignReason::NotRegular { .. })) => {
                 Some(why.clone())
             }
@@ -101,10 +102,11 @@ impl Context<'_> {
         }
     }
 
-    /// Forgets the record of a store that git tracks, so that later events of this session find it foreign at once.
+    /// Removes the record of a store that git tracks, so that later events of this session treat it as
+    /// foreign.
     pub(crate) fn forget_record(&self) {
         if let (Some(record), Ok(state)) = (&self.config.record, &self.config.trust.state) {
-            // The next session start finds it tracked again.
+            // If this fails, the next session start tries again.
             let _ = state.remove_record(&record.id);
         }
     }
@@ -119,7 +121,7 @@ impl Context<'_> {
         !need_not_ask && milepost::internal::capture::is_tracked(paths.repository.as_ref(), &url)
     }
 
-    /// How the store is opened.
+    /// The options for opening the store.
     pub(crate) fn open_options(&self, create: bool) -> OpenOptions {
         OpenOptions::new()
             .create(create)
@@ -133,29 +135,29 @@ impl Context<'_> {
             })
     }
 
-    /// Opens a store that has to be there and changes nothing in it.
+    /// Opens a store that must exist, and imports nothing from the outbox.
     pub(crate) fn open_read_only(&self) -> Result<Milepost, Error> {
         self.open(false, OutboxAction::Leave)
     }
 
-    /// The outbox of the default store; a store with an address of its own has none.
+    /// The outbox of the default store. A store with an explicit address has none.
     pub(crate) fn outbox(&self) -> Option<Outbox> {
         if self.config.store.is_some() || self.config.refusal.is_some() {
             return None;
         }
         let state = self.config.trust.state.as_ref().ok();
-        // Entries that are made without a key are marked as such, and every command says so.
+        // Entries created without a key are marked as unsigned, and every command reports them.
         let key = state.and_then(|state| state.create_key().ok());
         Some(Outbox::new(self.config.paths.outbox(), &self.url(), key))
     }
 
-    /// Whether there is a store to write to, or what waits for one.
+    /// Whether the store exists or might exist.
     pub(crate) fn has_store(&self) -> bool {
         self.url().may_exist()
     }
 
     fn has_deliverable_saves(&self) -> bool {
-        // Most projects have no such folder, and need no key.
+        // Most projects have no outbox folder, and then no key is created.
         self.config.paths.outbox().exists() && self.outbox().is_some_and(|outbox| outbox.is_ready())
     }
 
@@ -176,26 +178,27 @@ impl Context<'_> {
         Ok(mp)
     }
 
-    /// A foreign store is read with a warning by people, and not at all by agents. Another user's store, and one behind a
-    /// link, is not read at all.
+    /// Decides whether a foreign store may be read: with a warning for people, never for agents. Another
+    /// user's store, or one behind a link, is never read.
     fn check_foreign_readable(&self, why: &ForeignReason) -> Result<(), Error> {
         let location = self.url().to_string();
-        // What a link leads to is not the project's, and reading it could write beside it. Another user may have put a
-        // store above folders that are not theirs, as git's `safe.directory` assumes.
+        // The target of a link is not part of the project, and reading it could write next to it. Another
+        // user may have placed a store above folders that are not theirs, which git's `safe.directory` also
+        // guards against.
         let unreadable = matches!(why, ForeignReason::NotRegular { .. } | ForeignReason::OtherOwner { .. });
         if unreadable || self.is_for_agent() {
             return Err(StoreError::Untrusted { location, why: why.clone() }.into());
         }
         if !self.warned.replace(true) {
             self.output.message(&format!(
-                "Warning: {location} is not trusted: opened read-only, because {why}.{}",
-                if why.is_adoptable() { " `milepost trust` adopts it" } else { "" }
+                "Warning: {location} is not trusted, so it is opened read-only: {why}.{}",
+                if why.is_adoptable() { " Run `milepost trust` to review and trust it" } else { "" }
             ));
         }
         Ok(())
     }
 
-    /// Notes the project in the record of a store that was just made, or says that there is no record.
+    /// Adds the project to the record of a store that was just created, or warns that there is no record.
     fn record_new_store(&self) {
         let config = &self.config;
         let (trust, record) = config.trust.evaluate(&self.url(), &config.paths);
@@ -203,14 +206,16 @@ impl Context<'_> {
             (_, Some(mut record), Ok(state)) => {
                 let is_new = record.add_project(trusted_entry(&config.paths, &Default::default()));
                 if is_new {
-                    // The store is recorded; its project is only for lists.
+                    // A failure does no harm: the store is recorded, and the project is only needed for
+                    // listings.
                     let _ = state.write_record(&record);
                 }
             }
             (StoreTrust::Foreign(_), ..) if !config.store_is_chosen => {
-                let why = config.trust.state.as_ref().err().map_or("it cannot be written", String::as_str);
+                let why =
+                    config.trust.state.as_ref().err().map_or("the record cannot be written", String::as_str);
                 self.output.message(&format!(
-                    "Warning: there is no record that this store is yours ({why}). Set MILEPOST_TRUST={} for later \
+                    "Warning: this store could not be recorded as yours ({why}). Set MILEPOST_TRUST={} for later \
                      commands",
                     config.paths.root.display()
                 ));
@@ -225,22 +230,22 @@ impl Context<'_> {
             Ok(report) => {
                 if !report.saved.is_empty() {
                     let n = counted(report.saved.len() as u64, "waiting checkpoint");
-                    self.output.message(&format!("{n} taken in"));
+                    self.output.message(&format!("{n} imported from the outbox"));
                 }
                 if !report.unsigned.is_empty() {
                     let n = counted(report.unsigned.len() as u64, "checkpoint");
                     self.output.message(&format!(
-                        "Warning: {n} in the outbox without your signature: `milepost trust --outbox` shows and \
-                         accepts them"
+                        "Warning: the outbox contains {n} without your signature; run `milepost trust --outbox` to \
+                         review them"
                     ));
                 }
                 let refused = report.refused.len();
                 if self.audience != Audience::Person {
-                    // Names of files may be a stranger's words.
+                    // An attacker may have chosen the file names.
                     if refused > 0 {
                         let n = counted(refused as u64, "file");
                         self.output.message(&format!(
-                            "Warning: {n} stay in the outbox; `milepost doctor` names them"
+                            "Warning: could not import {n} from the outbox; `milepost doctor` shows the reason"
                         ));
                     }
                     return;
@@ -252,12 +257,14 @@ impl Context<'_> {
                     ));
                 }
                 if refused > NAMED_FILES {
-                    self.output
-                        .message(&format!("Warning: {} more stay in the outbox", refused - NAMED_FILES));
+                    self.output.message(&format!(
+                        "Warning: {} more could not be imported from the outbox",
+                        refused - NAMED_FILES
+                    ));
                 }
             }
             // Reading commands continue; writing commands report the error themselves.
-            Err(e) => self.output.detail(&format!("what waits in the outbox stays there: {e}")),
+            Err(e) => self.output.detail(&format!("the saves in the outbox could not be imported: {e}")),
         }
     }
 }

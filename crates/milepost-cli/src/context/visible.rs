@@ -1,5 +1,5 @@
-//! Which runs a command may show. An agent is not shown runs that came from elsewhere, whether it asks through a hook, the
-//! MCP server or a shell of its own: everything that lists or names runs asks here.
+//! Decides which runs a command may show. An agent is never shown runs that came from elsewhere, whether it
+//! uses a hook, the MCP server or a shell. Every command that lists or names runs must check here.
 
 use milepost::model::{RunId, RunRecord};
 use milepost::{Error, Milepost, ReasonCode, Reference, RunSummary, RunsQuery};
@@ -10,17 +10,17 @@ use crate::error::{CommandError, Result};
 use crate::present::format::counted;
 
 impl Context<'_> {
-    /// Whether what is shown goes to an agent: through a hook, the MCP server, or a shell that an agent has started.
+    /// Whether the output goes to an agent: through a hook, the MCP server, or a shell that an agent started.
     pub(crate) fn is_for_agent(&self) -> bool {
         self.audience != Audience::Person || agent_variable().is_some()
     }
 
-    /// Whether a run with this record may be shown. Without a record nobody can tell where a run came from.
+    /// Whether a run with this record may be shown. Without a record, the run's origin is unknown.
     pub(crate) fn may_show(&self, record: Option<&RunRecord>) -> bool {
         !self.is_for_agent() || record.is_some_and(|record| !record.is_foreign())
     }
 
-    /// Runs that are left out of every listing. Says how many, without any of their text.
+    /// The runs to omit from every listing. Reports how many there are, without any of their text.
     pub(crate) fn hidden_runs(&self, mp: &Milepost) -> Result<Vec<RunId>, Error> {
         if !self.is_for_agent() {
             return Ok(Vec::new());
@@ -40,12 +40,12 @@ impl Context<'_> {
             let runs = counted(n as u64, "run");
             let are = if n == 1 { "is" } else { "are" };
             self.output.message(&format!(
-                "{runs} {which} {are} not shown to agents; a person can look in a terminal of their own"
+                "{runs} {which} {are} not shown to agents; the user can see all runs in a terminal outside the agent"
             ));
         }
     }
 
-    /// Refuses to show a run that may not be shown. A run that is not there is for the caller to miss.
+    /// Refuses to show a hidden run. Accepts a run that does not exist, because the caller reports that.
     pub(crate) fn ensure_visible(&self, mp: &Milepost, run: &RunId) -> Result<()> {
         if !self.is_for_agent() {
             return Ok(());
@@ -56,21 +56,21 @@ impl Context<'_> {
             return Ok(());
         }
         let why = match record {
-            Some(_) => "came from elsewhere, and is not shown to agents",
-            None => "has a damaged record, so that an agent cannot be told whether it came from elsewhere",
+            Some(_) => "came from elsewhere and is not shown to agents",
+            None => "has a damaged record, so its origin is unknown and it is not shown to agents",
         };
         Err(CommandError::new(ReasonCode::ConfirmationNeeded, format!("run {run} {why}"))
-            .with_hint("the user can look at it in a terminal of their own"))
+            .with_hint("the user can look at it in a terminal outside the agent"))
     }
 
-    /// The run that was named, which has to be there and may be shown.
+    /// The run that a flag or the environment names, which must exist and must not be hidden.
     pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>> {
         let run = self.named_run(mp)?;
         run.as_ref().map_or(Ok(()), |run| self.ensure_visible(mp, run))?;
         Ok(run)
     }
 
-    /// The run that a reference is resolved in. For an agent that names none, `latest` skips runs that it is not shown.
+    /// The run in which to resolve a reference. If an agent names no run, `latest` skips hidden runs.
     pub(crate) fn run_of_reference(&self, mp: &Milepost, reference: &Reference) -> Result<Option<RunId>> {
         let named = self.visible_named_run(mp)?;
         if named.is_some() || !matches!(reference, Reference::Latest(_)) {

@@ -1,5 +1,6 @@
-//! What a person or an agent needs to go on: what it was doing, why it stopped, what comes next, and the brief.
-//! In: a run that was looked at. Out: facts, and text that fits. Reads the workspace as it is now; changes nothing.
+//! What a person or an agent needs to continue a run: what it was doing, why it stopped, what comes next, and
+//! the brief. Takes an assessed run, returns facts and text within a size limit. Reads the current workspace
+//! and changes nothing.
 
 mod overview;
 mod wrap;
@@ -17,10 +18,11 @@ pub(crate) use self::wrap::{OVERHEAD, RecordOrigin, wrapped};
 use crate::context::Context;
 use crate::error::Result;
 
-/// Fewer tokens than these hold nothing that is worth reading.
+/// Minimum token budget of a brief. Less has no room for anything useful.
 const FEWEST: u64 = 60;
 
-/// Where the work of a run is. What a foreign run or store says about that is not followed: it is looked at here.
+/// The folder in which a run works. For a foreign run or store, this is the current project, not the recorded
+/// folder.
 pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
     let foreign = is_foreign(from) || context.foreign().is_some();
     let record = from.detail.summary().intact().filter(|_| !foreign);
@@ -33,8 +35,8 @@ pub(crate) fn is_foreign(from: &RunAssessment) -> bool {
     from.detail.summary().intact().is_some_and(|record| record.is_foreign())
 }
 
-/// The brief of a run as it stands, within so many tokens and bytes. It shrinks rather than fails: who goes on must be
-/// told something.
+/// The current brief of a run, within a number of tokens and bytes. It shrinks rather than fails, because the
+/// reader needs at least something.
 pub(crate) fn brief(
     mp: &Milepost,
     from: &RunAssessment,
@@ -53,7 +55,7 @@ pub(crate) fn brief(
         if fitted.markdown().len() <= bytes || budget <= FEWEST {
             return Ok(fitted);
         }
-        // A token is seldom less than a byte; a few rounds are enough.
+        // A token is rarely shorter than a byte, so a few rounds are enough.
         budget = (budget * 4 / 5).max(FEWEST);
     }
 }

@@ -1,4 +1,5 @@
-//! What stands above a brief: what a person asks at nine in the morning, in a few lines.
+//! The facts above a brief, in a few lines: what the run was doing, why it stopped, and what comes next.
+//! Takes an assessed run. Compares the recorded git state with the current one and changes nothing.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::present::format;
 
-/// So many next actions are named.
+/// Maximum number of next actions to list.
 const ACTIONS: usize = 5;
 
 /// Facts about a run that stopped.
@@ -39,7 +40,7 @@ pub(crate) struct Overview {
 }
 
 impl Overview {
-    /// What is known of a run.
+    /// Collects the facts about a run.
     pub(crate) fn of(mp: &Milepost, from: &RunAssessment) -> Self {
         let summary = &from.detail.summary();
         let record = summary.intact();
@@ -71,7 +72,7 @@ impl Overview {
         }
     }
 
-    /// What it is called.
+    /// A name for display: the title and phase, or the run id.
     pub(crate) fn name(&self) -> String {
         let phase = self.phase.as_ref().map(|phase| match &phase.name {
             Some(name) => format!("phase {} ({})", phase.number, one_line(name)),
@@ -88,24 +89,24 @@ impl Overview {
     /// Why it stopped, in words.
     pub(crate) fn why(&self) -> &'static str {
         match self.class {
-            InterruptionKind::ProcessCrash => "its process ended without a word",
-            InterruptionKind::ToolFailure => "a command failed and ended it",
-            InterruptionKind::Timeout => "something took too long",
+            InterruptionKind::ProcessCrash => "the process died unexpectedly",
+            InterruptionKind::ToolFailure => "a command failed and stopped it",
+            InterruptionKind::Timeout => "an operation timed out",
             InterruptionKind::ContextReset => "the agent's context was full",
             InterruptionKind::UsageLimit => "a usage limit was reached",
-            InterruptionKind::ApiError => "the model could not be reached",
+            InterruptionKind::ApiError => "a request to the model failed",
             InterruptionKind::WaitingForUser => "it was waiting for you",
-            InterruptionKind::Stalled => "its process lives and has long been silent",
-            InterruptionKind::CleanStop => "it was set aside",
-            InterruptionKind::Unknown => "nobody can tell",
+            InterruptionKind::Stalled => "the process is alive but has been silent for a long time",
+            InterruptionKind::CleanStop => "it was paused",
+            InterruptionKind::Unknown => "the reason is unknown",
         }
     }
 
-    /// What an agent is describe_failure in Milepost's own words.
+    /// The introduction for an agent, in Milepost's own words.
     pub(crate) fn introduction(&self) -> String {
         format!(
             "Milepost: earlier work in this project was interrupted and is continued here. Run {} stopped {}: {}. \
-             It had run {}.\n",
+             It had run for {}.\n",
             self.run_id,
             self.stopped,
             self.why(),
@@ -113,7 +114,7 @@ impl Overview {
         )
     }
 
-    /// What was recorded about the end of the run, in a few lines.
+    /// Recorded facts about the end of the run, in a few lines.
     pub(crate) fn facts(&self) -> String {
         let mut text = String::new();
         if let Some(origin) = &self.origin {
@@ -128,7 +129,7 @@ impl Overview {
         text
     }
 
-    /// The lines above the brief, for programs.
+    /// The lines above the brief, for an agent.
     pub(crate) fn for_an_agent(&self) -> String {
         format!("{}{}", self.introduction(), self.facts())
     }
@@ -169,7 +170,8 @@ fn next_actions(record: Option<&RunRecord>, tasks: &[Task]) -> Vec<String> {
     hints.into_iter().chain(titles).take(ACTIONS).collect()
 }
 
-/// How the workspace differs from what the checkpoint saw, in two lines: what is uncommitted, where the branch is.
+/// The current state of the workspace in two lines: uncommitted changes, and the branch compared with the
+/// checkpoint's.
 pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, String)> {
     let git = capture_workspace(&CaptureOptions::at(root), &CaptureBaseline::default()).git;
     if git.error.is_some() {
@@ -188,7 +190,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
             let earlier = before.branch.as_deref().unwrap_or("no branch");
             format!("on {name} at {}, was on {earlier}", short(now))
         }
-        (Some(GitFacts { head: Some(then), .. }), Some(now)) if then == *now => format!("{name}, not moved"),
+        (Some(GitFacts { head: Some(then), .. }), Some(now)) if then == *now => format!("{name}, unchanged"),
         (Some(GitFacts { head: Some(then), .. }), Some(now)) => {
             let distance = commit_distance(root, &then);
             format!("{name} has moved: {} → {} ({distance})", short(&then), short(now))
@@ -199,7 +201,7 @@ pub(crate) fn workspace(from: &RunAssessment, root: &Path) -> Option<(String, St
     Some((uncommitted, one_line(&branch).into_owned()))
 }
 
-/// How far what is checked out where the run works is from the commit that its checkpoint stood on.
+/// How far the commit that is checked out in `root` is from the commit of the run's checkpoint.
 pub(crate) fn distance(from: &RunAssessment, root: &Path) -> Option<CommitDistance> {
     let body = from.shown.as_ref()?.body().ok()?;
     let then = body.workspace?.git?.head?;

@@ -1,4 +1,5 @@
-//! Failures of hooks, in a small file of the user's state: the store may be what failed, and nobody reads a hook's stderr.
+//! Records failed hooks in a small file in the user's state folder, because the store itself may have failed
+//! and users rarely see a hook's stderr.
 
 use std::path::PathBuf;
 
@@ -12,9 +13,9 @@ use crate::agents::Agent;
 use crate::config;
 use crate::error::CommandError;
 
-/// Maximum size of the file; the newest lines are kept.
+/// Size above which the older half of the file is dropped.
 const SIZE_LIMIT: usize = 64 * 1024;
-/// Maximum size that is read: one line may exceed the other limit.
+/// Maximum number of bytes to read. It is larger than `SIZE_LIMIT`, because a single line may exceed that.
 const READ_LIMIT: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub(crate) struct HookFailure {
     pub(crate) message: String,
 }
 
-/// Name of the file in the user's state.
+/// Name of the file in the user's state folder.
 const FILE: &str = "hook-failures.jsonl";
 
 fn state() -> Option<UserState> {
@@ -40,7 +41,7 @@ pub(super) struct EventOrigin {
     pub(super) cwd: Option<PathBuf>,
 }
 
-/// Records a failure. A failure to do so is ignored: there is nobody left to tell.
+/// Records a failure. Errors are ignored, because there is no other place to report them.
 pub(super) fn record(agent: Agent, origin: EventOrigin, error: &CommandError) {
     let failure = HookFailure {
         at: milepost::Clock::now(&milepost::internal::clock::SystemClock),
@@ -72,7 +73,7 @@ pub(crate) fn read() -> Vec<HookFailure> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Removes the record of all failures.
+/// Removes all recorded failures.
 pub(crate) fn clear() {
     if let Some(state) = state() {
         let _ = std::fs::remove_file(state.folder().join(FILE));

@@ -1,6 +1,6 @@
-//! Handles an agent's event: records it in the run of the agent's session, and builds the answer.
-//! In: a parsed event. Out: the text to print, if any. The run's id is derived from the session's, so that a hook does not
-//! search; what is recorded and when checkpoints are made is decided by the library's `AgentSession`.
+//! Handles an agent's event: records it in the run of the agent's session, and builds the answer. Takes a
+//! parsed event, returns the text to print, if any. Derives the run id from the session id, so a hook need
+//! not search for the run. The library's `AgentSession` decides what to record and when to make a checkpoint.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use crate::error::{CommandError, Result};
 const PROMPT_LIMIT: usize = 16 * 1024;
 /// Maximum size of the recorded reason of an interruption, in bytes.
 const DETAIL_LIMIT: usize = 500;
-/// How long a hook may read the workspace and the transcript.
+/// Maximum time that a hook spends reading the workspace and the transcript.
 const READ_TIME: Duration = Duration::from_secs(1);
 
 /// Handles one event.
@@ -33,11 +33,11 @@ struct EventHandler<'a> {
     event: HookEvent,
     context: &'a Context<'a>,
     run: RunId,
-    /// Until when files may be read.
+    /// Deadline for reading files.
     deadline: Instant,
 }
 
-/// Handles an event; returns what the agent is answered.
+/// Handles an event. Returns the answer to the agent, if any.
 pub(super) fn handle(agent: Agent, mut event: HookEvent, context: &Context<'_>) -> Result<Option<String>> {
     let run = RunId::for_session(agent.name, &event.session);
     let kind = std::mem::replace(&mut event.kind, HookKind::Continued);
@@ -118,7 +118,8 @@ impl EventHandler<'_> {
         AgentSession::new(mp, self.run.clone())
     }
 
-    /// Starts the run of the session, or a new session of it, unless another process of the agent still owns it.
+    /// Starts the session's run, or a new session in it, unless another process of the agent still owns the
+    /// run.
     fn start_run(&self, mp: &Milepost) -> Result<()> {
         match mp.start(self.start_options()) {
             Ok(_) | Err(Error::OwnerAlive { .. }) => Ok(()),
@@ -126,24 +127,24 @@ impl EventHandler<'_> {
         }
     }
 
-    /// Starts the run of a session that begins, and offers it what was interrupted here.
+    /// Starts the run of a new session, and offers the session interrupted work from this project.
     fn begin_session(&self, may_have_begun: bool) -> Result<Option<String>> {
         let mp = self.context.open_or_create()?;
         if may_have_begun && self.session(&mp).has_begun()? {
             return Ok(None);
         }
-        // `resume --with` has chosen the run, and has given the brief already.
+        // `resume --with` has already chosen the run and passed on its brief.
         let chosen = crate::config::resumed_run().and_then(|run| run.parse::<RunId>().ok());
         let has_brief = chosen.is_some();
         let branch = self.context.config.paths.branch.as_deref();
-        // What came from elsewhere is given to an agent only if a person asks for it.
+        // An agent gets a run that came from elsewhere only if a person requests it.
         let may_show = |record: &_| self.context.may_show(Some(record));
         let interrupted = self.session(&mp).interrupted_runs(&self.context.worktree(), branch, may_show)?;
         let offer = match chosen.as_ref().or(interrupted.sole_candidate()) {
             Some(candidate) => match mp.continue_run(candidate, self.start_options(), has_brief) {
                 Ok(_) if has_brief => None,
                 Ok(continued) => self.offer_brief(&mp, &continued.from)?,
-                // Another session was faster, or the run has no intact checkpoint.
+                // Another session claimed the run first, or it has no intact checkpoint.
                 Err(e @ Error::NotResumable { .. }) => {
                     self.start_run(&mp)?;
                     Some(Offer::line(&e.to_string()))
@@ -173,7 +174,7 @@ impl EventHandler<'_> {
         offer::answer(self.agent, &self.event.name, offer, mp, self.context)
     }
 
-    /// Gives a session whose context was made smaller the brief of its own run.
+    /// Returns the brief of the session's own run, after its context was compacted.
     fn repeat_brief(&self) -> Result<Option<String>> {
         let mp = self.context.open_or_create()?;
         if !self.session(&mp).exists()? {
@@ -193,7 +194,7 @@ impl EventHandler<'_> {
         self.record(tool.into_changes(|path| relative(&self.context.config.paths.root, path)))
     }
 
-    /// Records changes; where the store cannot be written, they wait in the outbox.
+    /// Records changes. If the store cannot be written, they are queued in the outbox.
     fn record(&self, changes: Vec<Change>) -> Result<()> {
         let stored = self.context.open_or_create().and_then(|mp| {
             self.session(&mp).record(&changes, self.save(), |save| self.with_capture(&mp, save))
@@ -201,16 +202,16 @@ impl EventHandler<'_> {
         let (outbox, settings) = (self.context.outbox(), self.context.settings());
         let pending = || (self.run.clone(), self.save().with_changes(changes));
         match save_or_enqueue(stored, outbox.as_ref(), &settings, pending)? {
-            // It is kept, but the user has to accept it.
+            // The save is not lost, but the user has to accept it.
             SaveResult::Queued(_, queued) if !queued.signed => Err(CommandError::new(
                 ReasonCode::StoreUntrusted,
-                "your key could not be read, so that a save waits unsigned: `milepost trust --outbox` accepts it",
+                "your key could not be read, so a save was queued unsigned; run `milepost trust --outbox` to accept it",
             )),
             SaveResult::Stored(()) | SaveResult::Queued(..) => Ok(()),
         }
     }
 
-    /// Adds what the workspace looks like now, within the time that the agent waits.
+    /// Adds a capture of the workspace, taken before the deadline.
     fn with_capture(&self, mp: &Milepost, mut save: Save) -> Result<Save, Error> {
         if let Some(mut options) = self.context.capture_options() {
             options.limits.time = self.deadline.saturating_duration_since(Instant::now());
@@ -219,7 +220,7 @@ impl EventHandler<'_> {
         Ok(save)
     }
 
-    /// Adds a reference to the agent's own record of the conversation.
+    /// Adds a reference to the agent's transcript of the conversation.
     fn with_transcript(&self, mut save: Save) -> Result<Save, Error> {
         let path = self.event.transcript.as_ref();
         save.draft_mut().files.extend(
@@ -228,7 +229,8 @@ impl EventHandler<'_> {
         Ok(save)
     }
 
-    /// Saves before the context is made smaller; returns the brief if the agent accepts text for what is left.
+    /// Saves before the context is compacted. Returns the brief if the agent accepts text for the compacted
+    /// context.
     fn save_before_compaction(&self, accepts_context: bool) -> Result<Option<String>> {
         let mp = self.context.open_or_create()?;
         if self.agent.announces_every_call && !mp.is_due(&self.run, None)? {
@@ -242,7 +244,7 @@ impl EventHandler<'_> {
         self.brief_of_run(&mp)
     }
 
-    /// Records why the session does not go on.
+    /// Records why the session was interrupted.
     fn interrupt(&self, kind: InterruptionKind, detail: Option<String>) -> Result<()> {
         let mp = self.context.open_or_create()?;
         let detail = detail.map(|detail| truncate(&detail, DETAIL_LIMIT).to_owned());

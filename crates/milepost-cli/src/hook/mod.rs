@@ -1,6 +1,6 @@
-//! Hooks: an agent reports an event, and its run records what must survive.
-//! In: one JSON document on stdin. Out: what the agent's protocol allows, mostly nothing. A failure never disturbs the agent:
-//! it is recorded for `milepost status`, and the exit code is 0 unless `--strict` asks otherwise.
+//! Hooks: an agent reports an event, and Milepost records it in the agent's run. Takes one JSON document on
+//! stdin, prints only what the agent's protocol allows, usually nothing. A failure never disturbs the agent:
+//! it is recorded for `milepost status`, and the exit code is 0 unless `--strict` is set.
 
 pub(crate) mod failures;
 mod handle;
@@ -25,14 +25,14 @@ pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) 
     if strict { Err(error) } else { Ok(()) }
 }
 
-/// Notes in `origin` what is known about the event, for the record of a failure.
+/// Reads and handles the event. Fills in `origin`, which describes the event if it fails.
 fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut EventOrigin) -> Result<()> {
     let payload = payload::read(std::io::stdin().lock())
         .map_err(|e| CommandError::usage(format!("{agent} sent invalid JSON: {e}")))?;
     let Some(event) = event::parse(agent, &payload) else { return Ok(()) };
     drop(payload);
     *origin = EventOrigin { name: Some(event.name.clone()), cwd: event.cwd.clone() };
-    // Without -C it is the agent's folder that counts, wherever the agent starts its hooks.
+    // Without -C, use the agent's working directory, wherever the agent runs its hooks.
     match (&global.directory, &event.cwd) {
         (Some(_), _) => crate::command::change_directory(global)?,
         // The event is recorded even if the folder was removed.
@@ -43,8 +43,8 @@ fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut 
     let config = match Config::load(global) {
         Ok(config) => config,
         Err(error) => {
-            // The message leaves the value at fault out: it may be meant for an agent.
-            let message = "milepost: a configuration file cannot be used; nothing is recorded. Run `milepost config show` \
+            // Leave out the invalid value: it may contain text that is meant to mislead an agent.
+            let message = "milepost: a configuration file is not valid; nothing is recorded. Run `milepost config show` \
                            to see why";
             if starts_session {
                 output.write_json_text(&offer::user_message(agent, message))?;
@@ -53,7 +53,7 @@ fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut 
         }
     };
     let context = Context::for_audience(config, output, Audience::Hook);
-    // A refusal is shown to the user when a session begins, and never given to the agent.
+    // The user sees the refusal when a session starts. The agent never gets it.
     if let Some(message) = refusal(&context, starts_session) {
         if starts_session {
             output.write_json_text(&offer::user_message(agent, &message))?;
@@ -75,7 +75,7 @@ fn refusal(context: &Context<'_>, starts_session: bool) -> Option<String> {
         let message = format!("milepost: {e}; nothing is recorded. Run `milepost trust` to review it");
         return Some(format::clean(&message));
     }
-    // Git is asked only when a session begins, because it is slow.
+    // Query git only when a session starts, because it is slow.
     let tracked = starts_session && context.is_tracked();
     if tracked {
         context.forget_record();
@@ -85,6 +85,6 @@ fn refusal(context: &Context<'_>, starts_session: bool) -> Option<String> {
     let message = format!(
         "milepost: {location} is not trusted ({foreign}); nothing is recorded. Run `milepost trust` to review it"
     );
-    // Names of folders come with the project.
+    // The project determines the folder names, so they may contain control characters.
     Some(format::clean(&message))
 }

@@ -1,5 +1,5 @@
-//! What a session is offered when it begins, and the answer in the form that the agent reads: the brief of the one run
-//! that was interrupted here, or two lines about several.
+//! What a new session is offered: the brief of the one run that was interrupted here, or two lines about
+//! several runs. Formats the answer in the way that the agent expects.
 
 use jiff::Timestamp;
 use milepost::Milepost;
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::handover::{self, Overview};
 use crate::present::format;
 
-/// Maximum size of the text that every agent lets through.
+/// Maximum size of a text, in bytes, that no agent truncates.
 const TEXT_LIMIT: usize = 9_000;
 
 /// Text for the agent, and a line for the user.
@@ -25,26 +25,26 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// One line that says why there is no more.
+    /// One line that explains why there is no brief.
     pub(super) fn line(text: &str) -> Self {
         let text = one_line(text);
         Self { agent_text: format!("Milepost: {text}."), user_line: format!("milepost: {text}") }
     }
 
-    /// Two lines about runs that could be continued, the last written first.
+    /// Two lines about runs that could be continued. `runs` starts with the most recent one.
     pub(super) fn list(runs: &[RunRecord], now: Timestamp) -> Option<Self> {
         let newest = runs.first()?;
         let run_id = newest.run_id();
         let n = format::counted(runs.len() as u64, "interrupted run");
         let ago = format::ago(newest.updated_at(), now);
         let agent_text = format!(
-            "Milepost has {n} in this project, the newest {run_id}, {ago}.\n\
-             If the user wants to go on with one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all."
+            "Milepost has {n} in this project. The newest is {run_id}, {ago}.\n\
+             If the user wants to continue one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all."
         );
         Some(Self { agent_text, user_line: format!("milepost: {n}; `milepost status` lists them") })
     }
 
-    /// The brief of a run, as much of it as the agent lets through.
+    /// The brief of a run, shortened to what the agent does not truncate.
     pub(super) fn brief(
         mp: &Milepost,
         agent: Agent,
@@ -66,12 +66,13 @@ impl Offer {
     }
 }
 
-/// A line for the user alone, in the form that the agent reads.
+/// A line for the user only, in the format that the agent expects.
 pub(super) fn user_message(agent: Agent, line: &str) -> String {
     format_answer(agent, "", None, line.to_owned())
 }
 
-/// The answer to an event, in the form that the agent reads: an offer, and what went wrong since the last session.
+/// The answer to an event, in the format that the agent expects: an offer, and problems that the user should
+/// know about.
 pub(super) fn answer(
     agent: Agent,
     event: &str,
@@ -83,12 +84,15 @@ pub(super) fn answer(
     let failed = failures::read();
     let failed = (!failed.is_empty()).then(|| {
         let n = format::counted(failed.len() as u64, "hook failure");
-        format!("milepost: {n} since the last session; `milepost status` tells")
+        format!("milepost: {n} since the last session; `milepost status` shows details")
     });
     let untrusted: Vec<_> = context.config.untrusted.keys().map(String::as_str).collect();
     let ignored = (!untrusted.is_empty()).then(|| {
         let keys = untrusted.join(", ");
-        format!("milepost: untrusted settings in milepost.toml are ignored: {keys}. Run `milepost trust`")
+        format!(
+            "milepost: untrusted settings in milepost.toml are ignored: {keys}. Run `milepost trust` to review \
+             them"
+        )
     });
     let trouble: Vec<_> = failed.into_iter().chain(lost).chain(ignored).collect();
     let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));

@@ -1,5 +1,5 @@
-//! Running another program in front of the person: its streams, its signals, its exit code are its own.
-//! In: a command. Out: how it ended. Knows nothing of checkpoints, and says nothing.
+//! Runs another program in the foreground, and passes its streams, signals and exit code through.
+//! Takes a command, returns how it ended. Knows nothing about checkpoints and prints nothing itself.
 
 mod signals;
 mod tail;
@@ -17,7 +17,7 @@ use self::signals::Signals;
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
-/// Characters of a command line that name an outcome.
+/// Maximum length of an outcome's name, in characters.
 const NAME: usize = 200;
 
 /// How a program ended.
@@ -25,7 +25,7 @@ const NAME: usize = 200;
 pub(crate) struct ProgramExit(ExitStatus);
 
 impl ProgramExit {
-    /// Its exit code as shells give it: 128 and the signal's number for one that a signal ended.
+    /// The exit code as shells report it: 128 plus the signal's number if a signal ended the program.
     pub(crate) fn code(&self) -> u8 {
         let by_signal = self.0.signal().map(|n| 128 + n);
         self.0.code().or(by_signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
@@ -36,12 +36,12 @@ impl ProgramExit {
         self.0.signal()
     }
 
-    /// Whether it ended well.
+    /// Whether it succeeded.
     pub(crate) fn passed(&self) -> bool {
         self.0.success()
     }
 
-    /// How it ended, for people.
+    /// Describes for people how it ended.
     pub(crate) fn describe(&self) -> String {
         match self.0.signal() {
             Some(n) => format!("ended by {}", signals::name(n)),
@@ -49,13 +49,13 @@ impl ProgramExit {
         }
     }
 
-    /// Ends this process as that one has ended.
+    /// Turns a failure into an error with the program's exit code.
     pub(crate) fn pass_through(self) -> Result<()> {
         if self.passed() { Ok(()) } else { Err(CommandError::ChildExit(self.code())) }
     }
 }
 
-/// A command line, and the time it began.
+/// A command line and its start time.
 pub(crate) struct SupervisedCommand<'a> {
     arguments: &'a [OsString],
     begun: Instant,
@@ -63,25 +63,25 @@ pub(crate) struct SupervisedCommand<'a> {
 }
 
 impl<'a> SupervisedCommand<'a> {
-    /// A command that begins now. It has at least one word.
+    /// Creates a command whose time starts now. `arguments` contains at least the program.
     pub(crate) fn new(arguments: &'a [OsString], allow: &'a AllowList) -> Self {
         Self { arguments, begun: Instant::now(), allow }
     }
 
-    /// The command, its streams inherited.
+    /// The command to start, which inherits the streams of this process.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.arguments.first().map_or("".as_ref(), OsString::as_os_str));
         command.args(self.arguments.iter().skip(1));
         command
     }
 
-    /// The command line, for people.
+    /// The command line for display, without secrets and truncated.
     pub(crate) fn name(&self) -> String {
         let args: Vec<_> = self.arguments.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        // Each argument by itself first: a password may have blanks in it.
+        // Redact each argument separately first, because a password may contain blanks.
         let args = self.allow.redact_value(args.clone(), "command").map_or(args, |(clean, _)| clean);
         let line = args.join(" ");
-        // Before it is cut: half a secret is no longer known for one.
+        // Redact before truncating, because half a secret is no longer recognised.
         let line = self.allow.redact_text(&line).unwrap_or(line);
         match line.char_indices().nth(NAME) {
             Some((end, _)) => format!("{}…", &line[..end]),
@@ -89,7 +89,7 @@ impl<'a> SupervisedCommand<'a> {
         }
     }
 
-    /// How it ended, as checkpoints keep it.
+    /// How it ended, as checkpoints record it.
     pub(crate) fn outcome(&self, ended: &io::Result<ProgramExit>, tail: String) -> Outcome {
         let (result, reason_code, short) = match ended {
             Ok(ending) if ending.passed() => (OutcomeResult::Pass, None, ending.describe()),
@@ -113,7 +113,7 @@ impl<'a> SupervisedCommand<'a> {
         }
     }
 
-    /// Why it could not be started: 127 where there is no such program, 126 where it cannot be executed.
+    /// The error for a program that could not be started: exit code 127 if it was not found, otherwise 126.
     pub(crate) fn start_error(&self, e: &io::Error) -> CommandError {
         let program = self.arguments.first().map(|arg| arg.to_string_lossy()).unwrap_or_default();
         let (exit, what) = match e.kind() {
@@ -124,7 +124,8 @@ impl<'a> SupervisedCommand<'a> {
     }
 }
 
-/// Runs a program to its end, passing on the signals that this process gets meanwhile. `started` hears its pid.
+/// Runs a program until it exits, and forwards the signals that this process receives. Calls `started` with
+/// its pid.
 pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result<ProgramExit> {
     let mut signals = Signals::catch()?;
     let mut child = command.spawn()?;
@@ -132,7 +133,7 @@ pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result
     signals.wait_for(&mut child).map(ProgramExit)
 }
 
-/// As `run`, and gives the end of what it wrote.
+/// Like `run`, but also returns the end of the program's output.
 pub(crate) fn run_with_tail(mut command: Command, allow: &AllowList) -> (io::Result<ProgramExit>, String) {
     let mut end = String::new();
     let mut supervised = || {

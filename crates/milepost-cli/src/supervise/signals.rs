@@ -1,5 +1,5 @@
-//! Signals while another program runs: what a person or a system sends to this process goes on to that one.
-//! A signal of the terminal's reaches both, and is not passed on a second time.
+//! Forwards signals from this process to the program that it runs.
+//! A signal from the terminal reaches both processes, so it is not forwarded.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -10,24 +10,24 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
-/// What is passed on.
+/// The signals to forward.
 const PASSED: [i32; 8] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2];
 
-/// The signals of this process, caught from now on.
+/// The signals that this process catches.
 pub(super) struct Signals(SignalsInfo<WithOrigin>);
 
 impl Signals {
-    /// Catches them before the program starts, so that none is missed. What this process was told to ignore, as by nohup,
-    /// the program ignores as well.
+    /// Starts to catch signals. Must be called before the program starts, so that no signal is missed.
+    /// Signals that this process ignores, for example under nohup, stay ignored here and in the program.
     pub(super) fn catch() -> io::Result<Self> {
         let ignored = ignored();
         let wanted = PASSED.into_iter().filter(|n| ignored >> (n - 1) & 1 == 0).chain([SIGCHLD]);
         Ok(Self(SignalsInfo::new(wanted)?))
     }
 
-    /// Waits until the program has ended. Its pid is its own until then, since nobody else waits for it.
+    /// Waits until the program exits. Its pid stays valid until then, because no other code waits for it.
     pub(super) fn wait_for(&mut self, child: &mut Child) -> io::Result<ExitStatus> {
-        // What came before it was there has reached nobody but this process.
+        // Signals that arrived before the program started have reached only this process.
         let mut early = true;
         loop {
             let arrived: Vec<_> = if early { self.0.pending().collect() } else { self.0.wait().collect() };
@@ -36,7 +36,7 @@ impl Signals {
                     pass_on(child, origin.signal);
                 }
                 if origin.signal == SIGTSTP {
-                    // Caught, it no longer stops anybody; the shell that waits for this process has to see it stop.
+                    // Catching the signal keeps this process from stopping, but its shell must see it stop.
                     let _ = kill_process(getpid(), Signal::STOP);
                 }
             }
@@ -53,19 +53,19 @@ fn pass_on(child: &Child, signal: i32) {
     if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal))
         && signal != Signal::CHILD
     {
-        // It may have ended just now.
+        // The program may have just exited.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The mask of signals that this process ignores; none where the system does not tell.
+/// The mask of signals that this process ignores; 0 if the system does not report it.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// A signal's name.
+/// The name of a signal.
 pub(super) fn name(signal: i32) -> String {
     let name = signal_hook::low_level::signal_name(signal);
     name.map_or_else(|| format!("signal {signal}"), str::to_owned)

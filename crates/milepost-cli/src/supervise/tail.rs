@@ -1,4 +1,4 @@
-//! The end of what a program writes, kept while all of it goes where it would have gone.
+//! Keeps the end of a program's output, while copying all of it to the streams of this process.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,22 +8,23 @@ use std::time::{Duration, Instant};
 
 use milepost::AllowList;
 
-/// How much of the end is kept, in bytes and lines.
+/// Maximum size of the end that is kept, in bytes and lines.
 const BYTES: usize = 1000;
 const LINES: usize = 10;
-/// How much of it is looked at for secrets: one that is cut in two is no longer known for one.
+/// Number of bytes to search for secrets. More than is kept, because a truncated secret is not recognised.
 const SEEN: usize = 16 * 1024;
-/// A program may leave others behind that hold its streams open: its own last words are waited for, not theirs.
+/// Waiting for the last output ends after this long without output, and after `PATIENCE` in total. The
+/// program may have left child processes behind that keep its streams open.
 const SILENCE: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Streams that are being copied.
+/// Output streams that are being copied.
 pub(super) struct Copying {
     tail: Arc<Mutex<Vec<u8>>>,
     heard: Receiver<()>,
 }
 
-/// Starts a program whose output is copied.
+/// Starts a program and copies its output.
 pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Copying)> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let tail = Arc::default();
@@ -47,7 +48,8 @@ fn copy(
     std::thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
         while let Ok(n @ 1..) = from.read(&mut buffer) {
-            // Where nobody reads, the program is told so: its next write fails, as it would have without us.
+            // If our own output is closed, stop reading: the program's next write then fails, as it would
+            // without us.
             if to.write_all(&buffer[..n]).and_then(|()| to.flush()).is_err() {
                 break;
             }
@@ -61,7 +63,7 @@ fn copy(
 }
 
 impl Copying {
-    /// Waits for what is still on its way, and gives the end of it.
+    /// Waits for remaining output, and returns the end of the output.
     pub(super) fn end(self, allow: &AllowList) -> String {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -75,7 +77,7 @@ impl Copying {
     }
 }
 
-/// The last lines, without secrets.
+/// The last lines of a text, without secrets.
 fn shortened(text: &str, allow: &AllowList) -> String {
     let clean = allow.redact_text(text);
     let text = clean.as_deref().unwrap_or(text).trim_end();

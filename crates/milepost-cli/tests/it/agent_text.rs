@@ -121,7 +121,7 @@ fn an_agents_shell_is_not_shown_runs_from_elsewhere() {
         let shown = format!("{}{}", ran.stdout, ran.stderr);
         assert!(!shown.contains("OVERRIDE"), "{args:?}: {shown}");
         if args[0] != "state" {
-            assert!(shown.contains("terminal of their own"), "{args:?}: {ran:#?}");
+            assert!(shown.contains("terminal outside the agent"), "{args:?}: {ran:#?}");
             ran.exits(15);
         }
     }

@@ -252,7 +252,7 @@ fn watched_folders_are_bounded_in_depth_and_number() {
     let workspace = env.json(&["show"])["checkpoint"]["workspace"].clone();
     assert_eq!(workspace["watched"]["files"].as_array().unwrap().len(), 20_000);
     let skipped = workspace["skipped"].to_string();
-    assert!(skipped.contains("1000 more files") && skipped.contains("lies too deep"), "{skipped}");
+    assert!(skipped.contains("1000 more files") && skipped.contains("is nested too deeply"), "{skipped}");
     for n in 0..30_000 {
         std::fs::File::create(env.project().join(format!(".aiwg/more-{n}"))).unwrap();
     }

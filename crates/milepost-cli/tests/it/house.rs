@@ -218,7 +218,7 @@ fn what_waits_in_the_outbox_is_taken_in() {
     let waiting = post("waited");
     let ran = env.run(&["list", "--json"]).exits(0);
     assert_eq!(ran.json()["checkpoints"][0]["snapshot_id"], waiting.as_str(), "a reader takes it in, too");
-    assert!(ran.stderr.contains("taken in"));
+    assert!(ran.stderr.contains("imported from the outbox"));
     post("again");
     let ran = env.run(&["doctor", "--json"]).exits(5);
     assert!(ran.json()["problems"][0]["message"].as_str().unwrap().contains("outbox"));

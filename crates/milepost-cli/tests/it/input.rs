@@ -30,7 +30,7 @@ fn resume_from_reads_no_file_without_end() {
     std::fs::File::options().write(true).open(&large).unwrap().set_len((64 << 20) + 1).unwrap();
     let ran = env.run(&["resume", "--from", "large.md", "--json"]).exits(1);
     assert_eq!(ran.reason(), "checkpoint_schema_invalid");
-    assert!(ran.stderr.contains("the limit of one input"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the limit for one input"), "{}", ran.stderr);
 }
 
 #[test]

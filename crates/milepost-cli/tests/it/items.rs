@@ -45,7 +45,7 @@ fn a_step_that_never_began_cannot_end() {
     let ran = env.run(&["step", "done", "x"]).exits(2);
     insta::assert_snapshot!(ran.stderr, @r#"
     Error: step "x" has not begun: in progress: a, b (checkpoint_schema_invalid)
-    Hint: `milepost step begin ID` begins it, `step skip ID` leaves it out
+    Hint: run `milepost step begin ID` to begin it, or `milepost step skip ID` to skip it
     "#);
     assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 1);
     assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 3);

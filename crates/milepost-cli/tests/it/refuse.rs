@@ -71,7 +71,7 @@ fn inputs_that_are_no_checkpoint() {
         (b"{\"task_summary\":\"\xff\"}", "UTF-8"),
         (b"no json at all", "not JSON"),
         (b"", "ends too early"),
-        (b"[1]", "an object is needed"),
+        (b"[1]", "expected an object"),
         (b"{\"sequence\":7}", "/sequence"),
         (b"{\"snapshot_id\":\"mine\"}", "/snapshot_id"),
         (b"{\"phase\":{\"number\":-1}}", "/phase/number"),
@@ -138,6 +138,6 @@ fn errors_for_people_say_what_why_and_what_to_do() {
     let ran = env.run(&["list"]).exits(10);
     insta::assert_snapshot!(env.plain(&ran.stderr), @"
     Error: no store at [ROOT]/project/.milepost/milepost.db (store_missing)
-    Hint: `milepost init` makes one, and so does the first `milepost save`
+    Hint: run `milepost init` to create one; the first `milepost save` also creates it
     ");
 }

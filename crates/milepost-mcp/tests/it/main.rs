@@ -1,10 +1,11 @@
-//! The tools as they are committed in `schemas/`: agents and people can read them there, and a change is seen.
+//! Compares the served tools with the files in `schemas/`, which make changes to tools visible in reviews.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::path::Path;
 
-/// Every tool is there as it is served. A new text is put where it can be copied from.
+/// Every tool has a file in `schemas/` with its served definition. The test writes a changed definition to a
+/// file that can be copied there.
 #[test]
 fn the_committed_schemas_are_those_that_are_served() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
@@ -24,11 +25,11 @@ fn the_committed_schemas_are_those_that_are_served() {
         }
         known.retain(|file| *file != name);
     }
-    assert!(different.is_empty(), "not as in {}: cp {} there", folder.display(), different.join(" "));
-    assert!(known.is_empty(), "no tool has {known:?}");
+    assert!(different.is_empty(), "differs from {}: cp {} there", folder.display(), different.join(" "));
+    assert!(known.is_empty(), "no tool for {known:?}");
 }
 
-/// What agents differ in their liking of: references, choices of types, null.
+/// Some agents do not support references, choices of types or null.
 #[test]
 fn arguments_are_described_plainly() {
     fn plain(value: &serde_json::Value, at: &str) {

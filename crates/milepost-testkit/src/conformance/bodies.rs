@@ -1,4 +1,4 @@
-//! Bodies come back byte for byte, however far back, whatever was dropped around them.
+//! Bodies are returned byte for byte, regardless of their age and of the checkpoints dropped around them.
 
 use milepost::store::Store;
 
@@ -7,7 +7,7 @@ use crate::rng::{edited, text};
 
 const LARGE: usize = 64 * 1024;
 
-/// Puts checkpoints with these states and compares all bodies at several distances.
+/// Puts checkpoints with these states and compares all bodies after several of the puts.
 fn put_states(oracle: &mut Oracle<'_>, states: impl IntoIterator<Item = String>) {
     for (n, state) in states.into_iter().enumerate() {
         oracle.put(&oracle.doc(format!("body-{n}")).state(state));
@@ -26,31 +26,31 @@ fn edits(count: usize, size: usize) -> impl Iterator<Item = String> {
     })
 }
 
-/// Forty-two of 64 KB, each differing by 5% from the one before.
+/// 42 states of 64 KB, each of which differs by 5% from the previous one.
 pub fn large_with_small_changes(store: &dyn Store) {
     put_states(&mut Oracle::begin(store, "bodies-large"), edits(42, LARGE));
 }
 
-/// Fifty of some 300 bytes.
+/// 50 bodies of about 300 bytes.
 pub fn tiny(store: &dyn Store) {
     put_states(&mut Oracle::begin(store, "bodies-tiny"), edits(50, 30));
 }
 
-/// Each the one before with something appended.
+/// Each state appends text to the previous one.
 pub fn growing(store: &dyn Store) {
     let all = text(LARGE, 3);
     let states = (1..=40).map(|n| all[..n * LARGE / 40].to_owned());
     put_states(&mut Oracle::begin(store, "bodies-growing"), states);
 }
 
-/// Each the one before with something cut off.
+/// Each state is a truncation of the previous one.
 pub fn shrinking(store: &dyn Store) {
     let all = text(LARGE, 4);
     let states = (0..40).rev().map(|n| all[..n * LARGE / 40].to_owned());
     put_states(&mut Oracle::begin(store, "bodies-shrinking"), states);
 }
 
-/// Nothing in common with the one before, in size neither.
+/// Each state differs from the previous one in content and size.
 pub fn alternating(store: &dyn Store) {
     let states = (0..40u64).map(|n| match n % 4 {
         0 => text(LARGE, n),
@@ -61,7 +61,8 @@ pub fn alternating(store: &dyn Store) {
     put_states(&mut Oracle::begin(store, "bodies-alternating"), states);
 }
 
-/// A run of forty edited checkpoints, from which `choose` says what to drop, in one commit and one by one.
+/// Creates forty edited checkpoints and drops those that `choose` selects: half of them in one commit, the
+/// others one by one.
 fn drop_from(store: &dyn Store, name: &str, choose: impl Fn(&[u64]) -> Vec<u64>) {
     let mut oracle = Oracle::begin(store, name);
     put_states(&mut oracle, edits(40, 8 * 1024));
@@ -79,32 +80,32 @@ fn drop_from(store: &dyn Store, name: &str, choose: impl Fn(&[u64]) -> Vec<u64>)
     }
 }
 
-/// The oldest go, as retention does it.
+/// Drops the oldest, as retention does.
 pub fn after_dropping_the_oldest(store: &dyn Store) {
     drop_from(store, "bodies-drop-oldest", |all| all[..25].to_vec());
 }
 
-/// A stretch in the middle goes.
+/// Drops a range in the middle.
 pub fn after_dropping_the_middle(store: &dyn Store) {
     drop_from(store, "bodies-drop-middle", |all| all[10..32].to_vec());
 }
 
-/// Every second goes.
+/// Drops every second checkpoint.
 pub fn after_dropping_every_second(store: &dyn Store) {
     drop_from(store, "bodies-drop-second", |all| all.iter().copied().step_by(2).collect());
 }
 
-/// All but the newest go.
+/// Drops all except the newest.
 pub fn after_dropping_all_but_the_newest(store: &dyn Store) {
     drop_from(store, "bodies-drop-but-newest", |all| all[..all.len() - 1].to_vec());
 }
 
-/// The newest go, from the end.
+/// Drops the newest, starting from the end.
 pub fn after_dropping_the_newest(store: &dyn Store) {
     drop_from(store, "bodies-drop-newest", |all| all.iter().rev().copied().take(20).collect());
 }
 
-/// A put and the drop of the oldest in one commit, with some protected ones left standing between.
+/// Each commit puts a checkpoint and drops the oldest unprotected one. Some pinned ones remain in between.
 pub fn after_pruning_at_every_put(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "bodies-prune");
     for (n, state) in edits(60, 8 * 1024).enumerate() {

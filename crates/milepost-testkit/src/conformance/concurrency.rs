@@ -1,4 +1,4 @@
-//! Writers at once, through one handle and through two: each decision sees all commits before its own.
+//! Concurrent writers, through one handle and through two: each decision sees all commits before its own.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::rng::text;
 const WRITERS: usize = 8;
 const WRITES: usize = 25;
 
-/// One write that counts itself in the record and puts one checkpoint.
+/// One write that increments the counter in the record and puts one checkpoint.
 fn count_one(store: &dyn Store, run: &RunId, label: &str) {
     let doc = TestCheckpoint::new(run, label).state(text(500, label.len() as u64));
     let receipt = store.write(run, &mut |view| {
@@ -28,7 +28,7 @@ fn count_one(store: &dyn Store, run: &RunId, label: &str) {
     receipt.unwrap_or_else(|e| panic!("{run}: write {label}: {e}"));
 }
 
-/// Checks that `writes` were made to a run, none lost, none twice; gives the stamps.
+/// Checks that exactly `writes` writes were made to a run. Returns their stamps.
 fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
     let seen = view(store, run);
     assert_eq!(seen.record.as_ref().unwrap().attempts(), writes as u64, "{run}: the counter in the record");
@@ -45,7 +45,7 @@ fn all_counted(store: &dyn Store, run: &RunId, writes: usize) -> Vec<u64> {
     entries.iter().map(|entry| entry.header.stamp()).collect()
 }
 
-/// Lets several writers write to these runs at once, each through one of the handles.
+/// Runs several concurrent writers on these runs, each through one of the handles.
 fn write_at_once(handles: &[&dyn Store], runs: &[RunId]) {
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -78,7 +78,7 @@ fn many_runs(handles: &[&dyn Store], name: &str) {
     let stamps: Vec<u64> =
         runs.iter().enumerate().flat_map(|(at, run)| all_counted(handles[0], run, writes_to(at))).collect();
     let distinct: HashSet<_> = stamps.iter().collect();
-    assert_eq!(distinct.len(), stamps.len(), "no stamp is given out twice");
+    assert_eq!(distinct.len(), stamps.len(), "no stamp is issued twice");
 }
 
 /// The headers of a run, which must all be intact, oldest first.
@@ -87,19 +87,19 @@ fn entries(store: &dyn Store, run: &RunId) -> Vec<CheckpointEntry> {
     store.headers(&query).unwrap().into_iter().map(|row| good(run, row)).collect()
 }
 
-/// Reads a run again and again while it is written and pruned; what is read must always fit together.
+/// Reads a run repeatedly while it is written and pruned. Every read must be consistent.
 fn read_until(store: &dyn Store, run: &RunId, stop: &AtomicBool) {
     let mut last = 0;
     while !stop.load(Ordering::Relaxed) {
         let Some(state) = store.run(run).unwrap() else { continue };
         let record = state.row.record.unwrap();
-        assert!(record.attempts() >= last, "{run}: a read went back");
+        assert!(record.attempts() >= last, "{run}: a read returned an older record");
         last = record.attempts();
         let latest = good(run, state.row.latest.expect("a run that always has a checkpoint"));
         assert_eq!(latest.header.sequence(), record.attempts(), "{run}: record and latest are of one commit");
         let entries = entries(store, run);
         let falling = entries.windows(2).any(|two| two[0].header.sequence() + 1 != two[1].header.sequence());
-        assert!(!falling, "{run}: headers of two commits in one answer");
+        assert!(!falling, "{run}: headers of two commits in one result");
         for entry in entries.iter().step_by(3) {
             match store.body(run, entry.header.sequence()) {
                 Ok(bytes) => drop(Verified::read(bytes, &entry.header).unwrap()),
@@ -119,7 +119,7 @@ fn prune_and_read(handles: &[&dyn Store], name: &str) {
             let (run, stop) = (&run, &stop);
             scope.spawn(move || read_until(*store, run, stop));
         }
-        // The readers must end where the writer panics, too.
+        // The readers must also stop if the writer panics.
         let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for n in 0..60 {
                 let doc = oracle.doc(n).state(text(3000, n));
@@ -139,22 +139,22 @@ fn prune_and_read(handles: &[&dyn Store], name: &str) {
     }
 }
 
-/// Eight writers of one run lose nothing.
+/// Eight concurrent writers to one run lose nothing.
 pub fn many_writers_one_run(store: &dyn Store) {
     one_run(&[store], "concurrency-one");
 }
 
-/// Eight writers of three runs share no stamp.
+/// Eight concurrent writers to three runs share no stamp.
 pub fn many_writers_many_runs(store: &dyn Store) {
     many_runs(&[store], "concurrency-many");
 }
 
-/// What readers see beside a writer that prunes is always whole.
+/// Readers always see a consistent state while a writer prunes.
 pub fn readers_beside_a_pruning_writer(store: &dyn Store) {
     prune_and_read(&[store], "concurrency-read");
 }
 
-/// What one handle committed, the other sees at once.
+/// A commit through one handle is immediately visible through the other.
 pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
     let mut oracle = Oracle::begin(a, "handles-see");
     let other = Oracle::begin(a, "handles-see-other").run().clone();
@@ -178,17 +178,17 @@ pub fn two_handles_see_each_other(a: &dyn Store, b: &dyn Store) {
     oracle.check_on(b);
 }
 
-/// Eight writers of one run over two handles lose nothing.
+/// Eight concurrent writers to one run lose nothing over two handles.
 pub fn two_handles_one_run(a: &dyn Store, b: &dyn Store) {
     one_run(&[a, b], "handles-one");
 }
 
-/// Eight writers of three runs over two handles share no stamp.
+/// Eight concurrent writers to three runs share no stamp over two handles.
 pub fn two_handles_many_runs(a: &dyn Store, b: &dyn Store) {
     many_runs(&[a, b], "handles-many");
 }
 
-/// Readers on two handles beside a writer that prunes.
+/// Readers on two handles see a consistent state while a writer prunes.
 pub fn two_handles_prune_and_read(a: &dyn Store, b: &dyn Store) {
     prune_and_read(&[a, b], "handles-read");
 }

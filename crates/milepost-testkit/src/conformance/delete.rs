@@ -1,4 +1,4 @@
-//! Deleting a run takes all it has, and nothing of any other.
+//! Deleting a run removes all its data, and nothing of any other run.
 
 use milepost::store::{CheckpointFilter, EventQuery, HeaderQuery, Store};
 
@@ -23,7 +23,7 @@ fn filled<'a>(store: &'a dyn Store, name: &str) -> Oracle<'a> {
     oracle
 }
 
-/// Nothing of a deleted run is left, and a second delete says so.
+/// Nothing of a deleted run remains, and a second delete finds no run.
 pub fn removes_everything_of_a_run(store: &dyn Store) {
     let mut oracle = filled(store, "delete-all");
     oracle.delete().check();
@@ -34,18 +34,18 @@ pub fn removes_everything_of_a_run(store: &dyn Store) {
     assert!(none(CheckpointFilter::Prefix("cp_delete-all_")), "ids");
     let events = store.events(&EventQuery::default()).unwrap().events;
     assert!(events.iter().all(|(_, event)| event.run_id != *oracle.run()), "events");
-    // Only looked at, never committed: there is nothing to delete.
+    // A run that was viewed but never committed cannot be deleted.
     oracle.view();
     assert!(!store.delete_run(oracle.run(), None).unwrap());
 }
 
-/// A run that was written to since its stamp was read stays whole.
+/// A run that was written to since its stamp was read is not deleted.
 pub fn refused_after_a_newer_write(store: &dyn Store) {
     let mut oracle = filled(store, "delete-moved");
     let stamp = |oracle: &Oracle<'_>| store.run(oracle.run()).unwrap().unwrap().row.stamp;
     let before = stamp(&oracle);
     oracle.commit(|_, _| {});
-    assert!(!store.delete_run(oracle.run(), Some(before)).unwrap(), "written to meanwhile");
+    assert!(!store.delete_run(oracle.run(), Some(before)).unwrap(), "written to in the meantime");
     oracle.check();
     let now = stamp(&oracle);
     assert!(store.delete_run(oracle.run(), Some(now)).unwrap());
@@ -53,7 +53,7 @@ pub fn refused_after_a_newer_write(store: &dyn Store) {
     assert!(store.run(oracle.run()).unwrap().is_none());
 }
 
-/// Other runs stay as they are, also those whose names begin alike.
+/// Other runs do not change, even if their names start with the same characters.
 pub fn leaves_other_runs_alone(store: &dyn Store) {
     let names = ["delete-others", "delete-others-1", "delete-others.1", "delete-other"];
     let mut oracles: Vec<_> = names.iter().map(|name| filled(store, name)).collect();
@@ -68,7 +68,7 @@ pub fn leaves_other_runs_alone(store: &dyn Store) {
     }
 }
 
-/// A run of the same name begins anew; ids and tags may be used again, here and elsewhere.
+/// A run of the same name starts over. Its ids and tags can be used again, in this run and in others.
 pub fn frees_ids_and_tags(store: &dyn Store) {
     let mut oracle = filled(store, "delete-frees");
     let mut other = Oracle::begin(store, "delete-frees-other");
@@ -80,7 +80,7 @@ pub fn frees_ids_and_tags(store: &dyn Store) {
         oracle = filled(store, "delete-frees");
         assert_eq!(oracle.sequences(), [1, 2, 3, 4, 5]);
     }
-    // A dropped checkpoint's id is free as well.
+    // The id of a dropped checkpoint is also free.
     oracle.drop_all(&[1]);
     oracle.put(&oracle.doc(0));
     oracle.check();

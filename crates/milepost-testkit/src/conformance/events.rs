@@ -1,4 +1,4 @@
-//! Events come in order, under positions that only grow, the newest thousand of a run.
+//! Events are returned in order, at positions that only increase. A run keeps its newest thousand.
 
 use milepost::internal::store::EVENTS_KEPT;
 use milepost::model::{Event, RunId};
@@ -7,13 +7,13 @@ use milepost::store::{EventQuery, Store};
 use crate::fixtures;
 use crate::oracle::Oracle;
 
-/// How many events beyond `EVENTS_KEPT` a store may be late in letting go.
+/// Number of events beyond `EVENTS_KEPT` that a store may keep until it removes them.
 pub const SLACK: u64 = EVENTS_KEPT / 4;
 
 fn ask(store: &dyn Store, run: Option<&RunId>, after: u64, limit: usize) -> Vec<(u64, Event)> {
     let page = store.events(&EventQuery::default().run(run).after(after).limit(limit)).unwrap();
     assert!(page.damaged.is_empty(), "damaged events on a healthy store");
-    assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "positions grow");
+    assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "positions increase");
     page.events
 }
 
@@ -27,7 +27,7 @@ fn add(oracle: &mut Oracle<'_>, numbers: std::ops::Range<u64>) {
     oracle.commit(|_, commit| commit.events.extend(numbers.clone().map(|n| fixtures::event(&run, n))));
 }
 
-/// Events come back verbatim and in order, by run and over all runs.
+/// Events are returned verbatim and in order, for one run and for all runs.
 pub fn come_in_order(store: &dyn Store) {
     let mut oracles = [Oracle::begin(store, "events-order-a"), Oracle::begin(store, "events-order-b")];
     for n in 0..6u64 {
@@ -44,11 +44,11 @@ pub fn come_in_order(store: &dyn Store) {
     assert_eq!(seconds.len(), 18);
     for (run, oracle) in names.iter().zip(&oracles) {
         let own: Vec<_> = all.iter().filter(|(_, event)| event.run_id == *run).cloned().collect();
-        assert_eq!(own, ask(store, Some(oracle.run()), 0, 0), "the same positions by run and over all");
+        assert_eq!(own, ask(store, Some(oracle.run()), 0, 0), "the same positions for one run and for all");
     }
 }
 
-/// `after` leaves out what stands at or before a position; positions are never used again.
+/// `after` excludes events at or before a position. Positions are never reused.
 pub fn page_by_position(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "events-after");
     add(&mut oracle, 0..10);
@@ -70,12 +70,12 @@ pub fn page_by_position(store: &dyn Store) {
     assert_eq!(
         numbers(&run, &ask(store, Some(&run), last, 0)),
         [20],
-        "a follower sees what comes after a delete"
+        "a follower sees the events after a delete"
     );
     oracle.check();
 }
 
-/// `limit` takes the newest, still oldest first, also together with `after`.
+/// `limit` selects the newest events, still ordered oldest first, also in combination with `after`.
 pub fn limit_takes_the_newest(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "events-limit");
     add(&mut oracle, 0..7);
@@ -91,7 +91,7 @@ pub fn limit_takes_the_newest(store: &dyn Store) {
     assert_eq!(ask(store, None, 0, 3).len(), 3, "limit over all runs");
 }
 
-/// A run keeps its newest thousand, and not many more.
+/// A run keeps its newest thousand events, and few more.
 pub fn are_bounded(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "events-bounded");
     let mut other = Oracle::begin(store, "events-bounded-other");
@@ -108,7 +108,7 @@ pub fn are_bounded(store: &dyn Store) {
     assert_eq!(ask(store, Some(other.run()), 0, 0).len(), 5, "another run's events");
 }
 
-/// One commit may bring more than a run keeps.
+/// One commit may add more events than a run keeps.
 pub fn are_bounded_in_one_commit(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "events-flood");
     let run = oracle.run().clone();
@@ -123,5 +123,5 @@ fn bounded(store: &dyn Store, run: &RunId, written: u64) {
     assert!(count >= written.min(EVENTS_KEPT), "only {count} of {written} events are kept");
     assert!(count <= EVENTS_KEPT + SLACK, "{count} of {written} events are kept");
     let astray = kept.iter().zip(written - count..written).find(|(is, should)| *is != should);
-    assert_eq!(astray, None, "the newest are kept, in order: what is there, and what should be");
+    assert_eq!(astray, None, "the newest are kept, in order: actual and expected");
 }

@@ -1,4 +1,4 @@
-//! Checkpoints are found by number, id, start of id, tag and foreign id: exactly those, each once.
+//! Finds checkpoints by sequence, id, id prefix, tag and foreign id: exactly the matching ones, each once.
 
 use milepost::model::RunId;
 use milepost::store::CheckpointFilter::{All, Id, Name, Prefix, Sequence};
@@ -7,7 +7,7 @@ use milepost::store::{CheckpointFilter, HeaderQuery, Store};
 use crate::fixtures::tagged;
 use crate::oracle::{Oracle, good};
 
-/// The ids a query gives, without the part that this suite puts before its labels.
+/// The ids that a query returns.
 fn found(store: &dyn Store, run: Option<&RunId>, find: CheckpointFilter<'_>) -> Vec<String> {
     ids(store, HeaderQuery::default().run(run).find(find))
 }
@@ -18,7 +18,7 @@ fn ids(store: &dyn Store, query: HeaderQuery<'_>) -> Vec<String> {
     ids.collect()
 }
 
-/// By number, within a run.
+/// By sequence, within a run.
 pub fn by_sequence(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-sequence");
     let mut other = Oracle::begin(store, "find-sequence-other");
@@ -30,11 +30,11 @@ pub fn by_sequence(store: &dyn Store) {
         assert_eq!(found(store, run, Sequence(sequence)), [format!("cp_find-sequence_{sequence}")]);
     }
     for sequence in [0, 2, 6, i64::MAX as u64, u64::MAX] {
-        assert!(found(store, run, Sequence(sequence)).is_empty(), "number {sequence}");
+        assert!(found(store, run, Sequence(sequence)).is_empty(), "sequence {sequence}");
     }
 }
 
-/// By the whole id, in one run and in all.
+/// By the complete id, in one run and in all runs.
 pub fn by_id(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-id");
     let mut other = Oracle::begin(store, "find-id-other");
@@ -52,7 +52,7 @@ pub fn by_id(store: &dyn Store) {
     assert!(found(store, None, Id("cp_find-id_1")).is_empty(), "the id of a dropped checkpoint");
 }
 
-/// By the start of the id, newest first.
+/// By a prefix of the id, newest first.
 pub fn by_prefix(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-prefix");
     let mut other = Oracle::begin(store, "find-prefix-other");
@@ -72,13 +72,13 @@ pub fn by_prefix(store: &dyn Store) {
     assert!(all("indprefix").is_empty(), "the middle of an id");
     let own = found(store, Some(oracle.run()), Prefix("findprefix.ab"));
     assert_eq!(own, ["findprefix.abzz", "findprefix.abz", "findprefix.ab"]);
-    assert_eq!(found(store, Some(oracle.run()), Prefix("")).len(), 6, "the empty prefix is of every id");
+    assert_eq!(found(store, Some(oracle.run()), Prefix("")).len(), 6, "the empty prefix matches every id");
     oracle.drop_all(&[3]);
     assert_eq!(all("findprefix.abz"), ["findprefix.abzz"]);
     oracle.check();
 }
 
-/// No character of a prefix stands for another, and case counts.
+/// A prefix contains no wildcards and is case-sensitive.
 pub fn prefix_characters_are_literal(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-literal");
     let labels = ["cp_1", "cpX1", "cp.1", "cp-1", "CP_1", "cp_12", "cp1"];
@@ -93,11 +93,11 @@ pub fn prefix_characters_are_literal(store: &dyn Store) {
     for prefix in
         ["cp%", "%", "cp?1", "cp*", "cp[_]1", "cp\\_1", "_p", "cp_1'", "cp_1\u{0}", "cp_1é", "cp_1\u{10ffff}"]
     {
-        assert!(all(prefix).is_empty(), "prefix {prefix:?} gave {:?}", all(prefix));
+        assert!(all(prefix).is_empty(), "prefix {prefix:?} found {:?}", all(prefix));
     }
 }
 
-/// By tag: the whole of it, as it now is, as many as have it.
+/// By the complete, current tag. All checkpoints with the tag are found.
 pub fn by_tag(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-tag");
     let mut other = Oracle::begin(store, "find-tag-other");
@@ -109,7 +109,7 @@ pub fn by_tag(store: &dyn Store) {
     other.mark(1, tagged(1, &[tag]));
     oracle.check();
     let all = |name| found(store, None, Name(name));
-    // By stamp, which is that of the checkpoint and not of its marks.
+    // The order is that of the checkpoints' stamps, not of their marks.
     assert_eq!(all(tag), ["cp_find-tag-other_1", "cp_find-tag_4", "cp_find-tag_2"]);
     assert_eq!(found(store, Some(oracle.run()), Name(tag)), ["cp_find-tag_4", "cp_find-tag_2"]);
     assert_eq!(all("find-tag-first"), ["cp_find-tag_2"]);
@@ -125,7 +125,7 @@ pub fn by_tag(store: &dyn Store) {
         assert!(all(name).is_empty(), "name {name:?}");
     }
     oracle.mark(2, tagged(2, &["find-tag-second"]));
-    assert!(all("find-tag-first").is_empty(), "a tag that was taken off");
+    assert!(all("find-tag-first").is_empty(), "a removed tag");
     assert_eq!(all("find-tag-second"), ["cp_find-tag_2"]);
     oracle.drop_all(&[4]);
     assert_eq!(all(tag), ["cp_find-tag-other_1"], "the tag of a dropped checkpoint");
@@ -133,7 +133,7 @@ pub fn by_tag(store: &dyn Store) {
     other.check();
 }
 
-/// By the id it was imported under.
+/// By the foreign id of an imported checkpoint.
 pub fn by_imported_id(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-imported");
     let mut other = Oracle::begin(store, "find-imported-other");
@@ -148,7 +148,7 @@ pub fn by_imported_id(store: &dyn Store) {
     assert_eq!(found(store, Some(other.run()), Name("foreign/é 1")), ["cp_find-imported-other_1"]);
     assert!(all("foreign/é").is_empty());
     assert!(found(store, None, Id("foreign/é 2")).is_empty(), "a foreign id is a name, not an id");
-    // Marks come and go; the foreign id is the checkpoint's own.
+    // The foreign id belongs to the checkpoint, so changed marks do not affect it.
     oracle.mark(2, tagged(1, &["x"]));
     oracle.mark(2, tagged(2, &[]));
     assert_eq!(all("foreign/é 2"), ["cp_find-imported_2"]);
@@ -156,7 +156,7 @@ pub fn by_imported_id(store: &dyn Store) {
     assert!(all("foreign/é 2").is_empty());
 }
 
-/// A checkpoint that has a name in several ways is found once.
+/// A checkpoint that matches a name in several ways is found once.
 pub fn name_finds_each_once(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-once");
     let doc = oracle.doc("both").imported("find-once-name");
@@ -169,7 +169,7 @@ pub fn name_finds_each_once(store: &dyn Store) {
     oracle.check();
 }
 
-/// Direction, cursor and limit hold for what is found too.
+/// Direction, cursor and limit also apply to a search.
 pub fn combined_with_paging(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-paged");
     for n in 1..=9 {

@@ -1,4 +1,4 @@
-//! Items are durable on their own, in order, until a decision takes them.
+//! Pending items are durable without a checkpoint, and stay in order until a commit consumes them.
 
 use milepost::internal::model::JsonPath;
 use milepost::model::{Criterion, CriterionStatus, Item, Phase, RawObject};
@@ -12,10 +12,10 @@ fn push(oracle: &mut Oracle<'_>, numbers: std::ops::Range<u64>) {
     oracle.commit(|_, commit| commit.push.extend(numbers.clone().map(|n| fixtures::item(n.to_string()))));
 }
 
-/// Items come back in the order they were pushed, over commits and kinds.
+/// Items are returned in the order in which they were pushed, across commits and kinds.
 pub fn come_in_order(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-order");
-    // A run may begin with items and no checkpoint.
+    // A run may start with items and without a checkpoint.
     oracle.commit(|_, commit| commit.push.push(fixtures::item("first"))).check();
     for n in 0..5 {
         oracle.commit(|_, commit| {
@@ -41,7 +41,7 @@ pub fn come_in_order(store: &dyn Store) {
         .check();
 }
 
-/// A decision takes items from the front; what it pushes comes behind those left.
+/// A commit consumes items from the front. The items that it pushes follow the remaining ones.
 pub fn are_consumed_from_the_front(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-consumed");
     push(&mut oracle, 0..10);
@@ -65,7 +65,7 @@ pub fn are_consumed_from_the_front(store: &dyn Store) {
     assert_eq!(oracle.items(), [fixtures::item("in its place")]);
 }
 
-/// Puts, drops and marks leave items alone.
+/// Puts and drops do not change the items.
 pub fn survive_other_commits(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-kept");
     push(&mut oracle, 0..3);
@@ -75,8 +75,8 @@ pub fn survive_other_commits(store: &dyn Store) {
     assert_eq!(oracle.items().len(), 3);
 }
 
-/// A decision that asks for more is shown it beside what it saw before, in one transaction; one that was shown all and
-/// asks again is refused. What was not shown cannot be taken.
+/// A decision that requests details gets them together with the same view, in one transaction. A second
+/// request for details is refused. Items that were not shown cannot be consumed.
 pub fn are_shown_with_details(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-asked");
     oracle.put_many(3);
@@ -87,7 +87,7 @@ pub fn are_shown_with_details(store: &dyn Store) {
         WriteDecision::NeedDetails
     });
     refused_by_rules(asked);
-    let last = seen.last().expect("the store never asked for a decision");
+    let last = seen.last().expect("the store never called the decision");
     assert_eq!(shown(last).items, oracle.items());
     assert_eq!(shown(last).oldest.len(), 3);
     for view in &seen {
@@ -104,7 +104,7 @@ pub fn are_shown_with_details(store: &dyn Store) {
     oracle.check();
 }
 
-/// More items than the view shows cannot be taken, and nothing of such a commit is written.
+/// A commit that consumes more items than the view shows is refused and writes nothing.
 pub fn consuming_more_than_shown_is_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-beyond");
     for count in 0..3 {

@@ -1,4 +1,4 @@
-//! Lists come in their order, whole, and in pages that miss nothing and repeat nothing.
+//! Lists are complete and in order. Their pages omit and repeat nothing.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ fn runs_of<'a>(store: &'a dyn Store, count: usize, name: &str) -> (Vec<Oracle<'a
     (oracles, names)
 }
 
-/// Runs come by their newest write, whatever that write did.
+/// Runs are ordered by their newest write, regardless of what it changed.
 pub fn runs_by_newest_write(store: &dyn Store) {
     let (mut oracles, names) = runs_of(store, 4, "listing-runs");
     let check = |expected: &[usize], oracles: &[Oracle<'_>]| {
         let rows = store.runs(&RunQuery::default()).unwrap();
         let own: Vec<_> = rows.into_iter().filter(|row| names.contains(&row.run_id)).collect();
-        assert!(own.is_sorted_by(|a, b| a.stamp > b.stamp), "runs by falling stamp");
+        assert!(own.is_sorted_by(|a, b| a.stamp > b.stamp), "runs by decreasing stamp");
         let listed: Vec<_> = own.iter().map(|row| &row.run_id).collect();
         let expected: Vec<_> = expected.iter().map(|at| oracles[*at].run()).collect();
         assert_eq!(listed, expected, "runs, newest write first");
@@ -43,7 +43,7 @@ pub fn runs_by_newest_write(store: &dyn Store) {
     }
 }
 
-/// Pages of runs hold every run once, at any page size.
+/// Pages of runs contain every run once, at any page size.
 pub fn runs_in_pages(store: &dyn Store) {
     let (mut oracles, names) = runs_of(store, 9, "listing-run-pages");
     for oracle in &mut oracles {
@@ -56,7 +56,7 @@ pub fn runs_in_pages(store: &dyn Store) {
         let mut seen = Vec::new();
         for limit in limits.iter().copied().cycle() {
             let page = store.runs(&RunQuery::default().before(before).limit(limit)).unwrap();
-            assert!(page.len() <= limit, "{} runs where {limit} were asked for", page.len());
+            assert!(page.len() <= limit, "{} runs with a limit of {limit}", page.len());
             let Some(last) = page.last() else { break };
             assert!(
                 before.is_none_or(|before| page.iter().all(|row| row.stamp < before)),
@@ -69,13 +69,13 @@ pub fn runs_in_pages(store: &dyn Store) {
     }
 }
 
-/// All pages of a query, at page sizes that change.
+/// All pages of a query, with varying page sizes.
 fn pages(store: &dyn Store, query: HeaderQuery<'_>, limits: &[usize]) -> Vec<CheckpointEntry> {
     let mut seen = Vec::new();
     let mut after = None;
     for limit in limits.iter().copied().cycle() {
         let page = store.headers(&query.after(after).limit(limit)).unwrap();
-        assert!(page.len() <= limit, "{} rows where {limit} were asked for", page.len());
+        assert!(page.len() <= limit, "{} rows with a limit of {limit}", page.len());
         let Some(last) = page.last() else { break };
         after = Some(last.cursor());
         seen.extend(page.into_iter().map(|row| good(&"page", row)));
@@ -83,7 +83,7 @@ fn pages(store: &dyn Store, query: HeaderQuery<'_>, limits: &[usize]) -> Vec<Che
     seen
 }
 
-/// Pages of a run's headers hold every row once, in both directions, over gaps.
+/// Pages of a run's headers contain every row once, in both directions and across gaps.
 pub fn headers_in_pages(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "listing-pages");
     oracle.put_many(14);
@@ -103,7 +103,7 @@ pub fn headers_in_pages(store: &dyn Store) {
     }
 }
 
-/// Over all runs the newest stamp comes first, whole and in pages.
+/// Across all runs, the newest stamp comes first, in the complete list and in pages.
 pub fn headers_across_runs(store: &dyn Store) {
     let (mut oracles, names) = runs_of(store, 3, "listing-across");
     for round in 0..15 {
@@ -116,14 +116,14 @@ pub fn headers_across_runs(store: &dyn Store) {
         entries.into_iter().filter(|entry| names.contains(entry.header.run_id())).collect()
     };
     let whole = store.headers(&HeaderQuery::default()).unwrap();
-    assert!(whole.is_sorted_by(|a, b| a.cursor().stamp > b.cursor().stamp), "falling stamps over all runs");
+    assert!(whole.is_sorted_by(|a, b| a.cursor().stamp > b.cursor().stamp), "decreasing stamps in all runs");
     assert_eq!(own(whole.into_iter().map(|row| good(&"list", row)).collect()), expected);
     for limits in [&[1][..], &[4, 1, 2], &[1000]] {
         assert_eq!(own(pages(store, HeaderQuery::default(), limits)), expected, "pages of {limits:?}");
     }
 }
 
-/// The highest numbers are positions like any other, for callers that begin at the end.
+/// The highest numbers are valid positions, for callers that start at the end.
 pub fn positions_beyond_the_end(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "listing-end");
     oracle.put_many(3);

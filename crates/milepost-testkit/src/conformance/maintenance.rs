@@ -1,4 +1,4 @@
-//! Maintenance of a healthy store finds nothing and loses nothing.
+//! Maintenance of a healthy store finds no problem and loses no data.
 
 use milepost::store::{CheckpointFilter, HeaderQuery, Maintenance, RetentionEntry, Row, Store};
 
@@ -23,7 +23,7 @@ fn used<'a>(store: &'a dyn Store, name: &str) -> Oracle<'a> {
     oracle
 }
 
-/// `Inspect` finds no problem, before and after everything a store goes through.
+/// `Inspect` finds no problem, before and after every kind of change.
 pub fn finds_nothing_on_a_healthy_store(store: &dyn Store) {
     let inspect = |when: &str| {
         let report = store.maintain(Maintenance::Inspect).unwrap();
@@ -34,7 +34,7 @@ pub fn finds_nothing_on_a_healthy_store(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "maintenance-inspect");
     inspect("a new store");
     oracle.view();
-    inspect("after a decision for nothing");
+    inspect("after a decision without a change");
     oracle.commit(|_, _| {});
     inspect("a run without checkpoints");
     let oracle_2 = used(store, "maintenance-inspect-2");
@@ -50,7 +50,7 @@ pub fn finds_nothing_on_a_healthy_store(store: &dyn Store) {
     oracle.check();
 }
 
-/// `Repair`, `Compact` and `Compress` leave everything as it was, and the store usable.
+/// `Repair`, `Compact` and `Compress` change no data and leave the store usable.
 pub fn keeps_all_data(store: &dyn Store) {
     let mut oracle = used(store, "maintenance-loses");
     let mut gone = used(store, "maintenance-loses-gone");
@@ -69,7 +69,7 @@ pub fn keeps_all_data(store: &dyn Store) {
     for (n, what) in kinds.into_iter().enumerate() {
         let report = store.maintain(what).unwrap();
         if what == Maintenance::Repair {
-            assert_eq!(report.done, 0, "a healthy store has nothing to mend");
+            assert_eq!(report.done, 0, "a healthy store has nothing to repair");
         }
         assert_eq!(report.problems, [], "{what:?}");
         oracle.check();
@@ -82,7 +82,8 @@ pub fn keeps_all_data(store: &dyn Store) {
     oracle.drop_all(&all[..all.len() - 1]).check();
 }
 
-/// Each checkpoint is in the outline and takes space, and what is packed is left alone by `Compress`, as is the newest and what is young.
+/// Each checkpoint has a retention entry with a size. `Compress` skips the newest checkpoint and those that
+/// are already packed.
 pub fn retention_entries_match_headers(store: &dyn Store) {
     let mut oracle = used(store, "maintenance-weighs");
     let other = used(store, "maintenance-weighs-other");
@@ -93,14 +94,14 @@ pub fn retention_entries_match_headers(store: &dyn Store) {
         let entries = store.headers(&query).unwrap().into_iter().filter_map(Row::intact);
         for (outline, entry) in outlines.iter().zip(entries) {
             let expected = RetentionEntry::of(&entry).with_size(outline.bytes(), outline.packed());
-            assert_eq!(*outline, expected, "as the header says");
+            assert_eq!(*outline, expected, "the entry matches the header");
         }
         let few = store.retention_entries(oracle.run(), Some(2)).unwrap();
         let told = |outline: &RetentionEntry| {
             (outline.sequence(), outline.snapshot_id().clone(), outline.created_at())
         };
         assert!(few.iter().map(told).eq(outlines.iter().map(told)), "{few:?}");
-        assert!(few.iter().rev().take(2).eq(outlines.iter().rev().take(2)), "the newest are proven");
+        assert!(few.iter().rev().take(2).eq(outlines.iter().rev().take(2)), "the newest are verified");
         outlines.iter().map(|outline| outline.sequence()).collect()
     };
     assert_eq!(sequences(&oracle), oracle.sequences());
@@ -117,7 +118,7 @@ pub fn retention_entries_match_headers(store: &dyn Store) {
     let newest = oracle.sequences().last().copied();
     let expected = before.iter().filter(|sequence| Some(**sequence) != newest).count() as u64;
     assert_eq!(store.maintain(compress).unwrap().done, expected);
-    assert_eq!(store.maintain(compress).unwrap().done, 0, "a second time there is nothing left");
+    assert_eq!(store.maintain(compress).unwrap().done, 0, "the second time, nothing remains to compress");
     assert_eq!(loose(&other), untouched, "another run");
     assert!(loose(&oracle).iter().all(|sequence| Some(*sequence) == newest));
     oracle.check();
@@ -128,7 +129,7 @@ pub fn retention_entries_match_headers(store: &dyn Store) {
     assert_eq!(store.retention_entries(&fixtures::run_id("maintenance-weighs-nobody"), None).unwrap(), []);
 }
 
-/// A store says where it is.
+/// A store reports its address and its size.
 pub fn info_names_address_and_size(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "maintenance-info");
     oracle.put_many(1);

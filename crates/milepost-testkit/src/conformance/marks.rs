@@ -1,4 +1,5 @@
-//! Marks change without their checkpoint; what they protect is passed over by the view's oldest.
+//! Marks change without their checkpoint. Protected checkpoints do not count towards the number of oldest
+//! checkpoints that a view shows.
 
 use milepost::internal::model::JsonPath;
 use milepost::internal::store::OLDEST_SHOWN;
@@ -28,7 +29,7 @@ fn full(revision: u64) -> Marks {
     }
 }
 
-/// Marks may come with the checkpoint they are of.
+/// A commit can set the marks of the checkpoint that it puts.
 pub fn set_with_a_put(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-put");
     oracle.put_many(1);
@@ -40,7 +41,7 @@ pub fn set_with_a_put(store: &dyn Store) {
     assert_eq!(oracle.entry(sequence).marks, full(1));
 }
 
-/// Two writers that read the same marks do not overwrite each other: a revision that is taken is refused.
+/// Two writers that read the same marks do not overwrite each other: an old or equal revision is refused.
 pub fn stale_revision_is_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-moved");
     oracle.put_many(3);
@@ -58,7 +59,7 @@ pub fn stale_revision_is_refused(store: &dyn Store) {
     }
 }
 
-/// Marks may be replaced, each time as a whole, at the revision the decision gives.
+/// Marks can be replaced, always completely, with the revision from the decision.
 pub fn replaced_later(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-replaced");
     oracle.put_many(4);
@@ -70,7 +71,7 @@ pub fn replaced_later(store: &dyn Store) {
     }
     oracle.mark(3, tagged(41, &[]));
     oracle.mark(4, tagged(41, &["only"])).check();
-    // Several at once, one of them of a checkpoint that comes with them.
+    // Several marks in one commit, one of them for a checkpoint in the same commit.
     let doc = oracle.doc("with");
     oracle.commit(|view, commit| {
         commit.puts.push(doc.seal(&view.slot));
@@ -81,7 +82,7 @@ pub fn replaced_later(store: &dyn Store) {
     oracle.check();
 }
 
-/// Marks go with their checkpoint; a later one has none of them.
+/// Marks are removed with their checkpoint. A later checkpoint does not inherit them.
 pub fn gone_with_the_checkpoint(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-gone");
     oracle.put_many(3);
@@ -92,7 +93,7 @@ pub fn gone_with_the_checkpoint(store: &dyn Store) {
     assert_eq!(oracle.view().latest.unwrap().marks, Marks::default());
 }
 
-/// The view shows the oldest up to the last that is shown.
+/// The view shows at most `OLDEST_SHOWN` of the oldest unprotected checkpoints.
 pub fn oldest_stops_at_the_last_shown(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-oldest");
     for _ in 0..OLDEST_SHOWN + 3 {
@@ -100,11 +101,11 @@ pub fn oldest_stops_at_the_last_shown(store: &dyn Store) {
     }
     assert_eq!(shown(&oracle.view()).oldest.len(), OLDEST_SHOWN);
     oracle.drop_all(&[2, 5]).check();
-    // The two that went make room for the next two.
+    // The two dropped checkpoints make room for the next two.
     assert_eq!(shown(&oracle.view()).oldest.last().unwrap().header.sequence(), OLDEST_SHOWN as u64 + 2);
 }
 
-/// Protected ones at the start are shown beside the others, pinned and tagged alike.
+/// Old protected checkpoints, pinned or tagged, are shown in addition to the unprotected ones.
 pub fn oldest_includes_protected_ones(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "marks-protected");
     oracle.put_many(60).check();
@@ -112,7 +113,7 @@ pub fn oldest_includes_protected_ones(store: &dyn Store) {
         oracle.mark(sequence, if sequence % 2 == 0 { pinned() } else { full(1) });
     }
     oracle.mark(33, tagged(1, &["kept"]));
-    // Marks that protect nothing.
+    // Marks that do not protect the checkpoint.
     oracle.mark(34, Marks { revision: 1, folded: 2, ..Marks::default() }).check();
     assert_eq!(shown(&oracle.view()).oldest.len(), 30 + OLDEST_SHOWN + 1);
     oracle.mark(10, tagged(2, &[])).check();

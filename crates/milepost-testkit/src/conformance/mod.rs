@@ -1,6 +1,7 @@
-//! What every store must do, one public function a rule: each takes handles on a store and panics where it is broken.
-//! Functions use runs of their own names and tolerate any other run, so one shared database can serve them all at once.
-//! No function knows a path, damages anything or looks at what a store keeps; that is for the store's own tests.
+//! The rules for every store, one public function per rule. Each function takes handles on a store and panics
+//! if the store breaks the rule. Each uses its own run names and tolerates other runs, so that all can run on
+//! one shared database at the same time. Must not depend on a path, damage data or inspect a store's
+//! internals: the store's own tests do that.
 
 pub mod bodies;
 pub mod concurrency;
@@ -17,13 +18,13 @@ pub mod write;
 
 use milepost::store::Store;
 
-/// Runs every rule on handles that `open` gives; each call must open the same store again.
+/// Checks every rule on handles from `open`. Each call must open the same store again.
 pub fn all(open: &dyn Fn() -> Box<dyn Store>) {
     crate::__each_rule!(__call_rules open);
 }
 
-/// Makes one `#[test]` for every rule. Takes the path of a function without arguments that makes a new store and
-/// returns a closure; each call of the closure opens another handle on that store.
+/// Defines one `#[test]` per rule. Takes the path of a function without arguments that creates a new store
+/// and returns a closure. Each call of the closure opens another handle on that store.
 ///
 /// ```text
 /// fn new_store() -> impl Fn() -> Box<dyn Store> {
@@ -39,7 +40,7 @@ macro_rules! conformance {
     };
 }
 
-/// The one list of rules: those that take one handle, then those that take two.
+/// The list of rules: first those that take one handle, then those that take two.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __each_rule {

@@ -1,10 +1,10 @@
-//! Sequences grow within a run, stamps within the store; neither goes back.
+//! Sequences increase within a run, stamps within the store. Neither ever decreases.
 
 use milepost::store::{CheckpointFilter, HeaderQuery, Slot, Store};
 
 use crate::oracle::Oracle;
 
-/// The store gives 1, 2, 3 out, in every run.
+/// The store issues the sequences 1, 2, 3 and so on in every run.
 pub fn sequences_count_from_one(store: &dyn Store) {
     for name in ["order-count-a", "order-count-b"] {
         let mut oracle = Oracle::begin(store, name);
@@ -15,7 +15,7 @@ pub fn sequences_count_from_one(store: &dyn Store) {
     }
 }
 
-/// Copies and imports may leave numbers out, at the start too; the next slot follows the last.
+/// Copies and imports may skip sequences, also at the start. The next slot follows the last sequence.
 pub fn sequences_may_have_gaps(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-gaps");
     for sequence in [7, 8, 20, 1_000_000, 5_000_000_000] {
@@ -40,7 +40,7 @@ pub fn sequences_may_have_gaps(store: &dyn Store) {
     oracle.drop_all(&[8, 1_000_000]).check();
 }
 
-/// A number that is taken or was passed by is refused, and nothing is written.
+/// A used or skipped sequence is refused, and nothing is written.
 pub fn earlier_sequences_are_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-refused");
     let doc = oracle.doc("zero");
@@ -55,7 +55,7 @@ pub fn earlier_sequences_are_refused(store: &dyn Store) {
         });
     }
     let docs = [oracle.doc("first"), oracle.doc("second")];
-    // Within one commit: equal, falling.
+    // Equal and decreasing sequences within one commit.
     oracle.expect_refusal(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 1)));
@@ -68,7 +68,7 @@ pub fn earlier_sequences_are_refused(store: &dyn Store) {
     oracle.check();
 }
 
-/// A stamp that was given out before is refused, in the store and within a commit, and nothing is written.
+/// A stamp that was issued before, in the store or within the commit, is refused, and nothing is written.
 pub fn earlier_stamps_are_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-refused-stamps");
     oracle.put_many(2);
@@ -87,7 +87,7 @@ pub fn earlier_stamps_are_refused(store: &dyn Store) {
     oracle.check();
 }
 
-/// A number is never given out twice, whatever was dropped.
+/// A sequence is never issued twice, even after drops.
 pub fn sequences_are_never_used_again(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-reuse");
     oracle.put_many(5);
@@ -101,7 +101,7 @@ pub fn sequences_are_never_used_again(store: &dyn Store) {
     oracle.put_many(1);
     assert_eq!(oracle.sequences(), [9]);
     oracle.check();
-    // A put and its own drop's neighbours in one commit.
+    // A put and the drop of the checkpoint before it in one commit.
     let doc = oracle.doc("swap");
     oracle.commit(|view, commit| {
         commit.drops.push(9);
@@ -111,7 +111,7 @@ pub fn sequences_are_never_used_again(store: &dyn Store) {
     oracle.check();
 }
 
-/// Every write has a higher stamp than all before it, in whatever run.
+/// Every write has a higher stamp than all earlier writes to any run.
 pub fn stamps_grow_across_runs(store: &dyn Store) {
     let mut oracles: Vec<_> = (0..3).map(|n| Oracle::begin(store, &format!("order-stamps-{n}"))).collect();
     let mut last = 0;
@@ -132,7 +132,7 @@ pub fn stamps_grow_across_runs(store: &dyn Store) {
     }
 }
 
-/// Deleting the run that was written last gives its stamps to nobody.
+/// Deleting the run that was written last does not free its stamps.
 pub fn stamps_grow_after_delete(store: &dyn Store) {
     let mut last = 0;
     for round in 0..4 {
@@ -148,7 +148,7 @@ pub fn stamps_grow_after_delete(store: &dyn Store) {
     }
 }
 
-/// Order comes from sequences and stamps; what a checkpoint says about its time does not matter.
+/// Sequences and stamps define the order. The creation time of a checkpoint does not matter.
 pub fn clock_going_back_changes_no_order(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-clock");
     for (n, seconds) in [0, 86_400, -86_400, 5, 5, -400_000_000].into_iter().enumerate() {

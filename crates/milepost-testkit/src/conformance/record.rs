@@ -1,4 +1,4 @@
-//! The run's record comes back as it was given.
+//! A run's record is returned exactly as it was written.
 
 use milepost::internal::model::JsonPath;
 use milepost::model::{RawObject, RunRecord};
@@ -9,7 +9,7 @@ use crate::fixtures;
 use crate::oracle::Oracle;
 use crate::rng::text;
 
-/// Every kind of member, unknown ones and text outside ASCII survive.
+/// Every kind of member is preserved, including unknown ones and non-ASCII text.
 pub fn comes_back_verbatim(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "record-verbatim");
     let unknown = "{\"zeta\":9007199254740993,\"Alpha\":-0.0,\"é\":{\"b\": 1.0,\"a\":\"\\u00E9\\u00e9\"}}";
@@ -43,7 +43,7 @@ pub fn comes_back_verbatim(store: &dyn Store) {
     assert_eq!(*kept.extra(), RawObject::parse(unknown, &JsonPath::Root).unwrap());
 }
 
-/// A record of 200 KB is carried over many writes.
+/// A record of 200 KB is preserved over several writes.
 pub fn may_be_large(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "record-large");
     for n in 0..4 {
@@ -54,7 +54,7 @@ pub fn may_be_large(store: &dyn Store) {
     oracle.commit(|_, commit| commit.record = titled(&commit.record, None)).check();
 }
 
-/// A commit that only rewrites the record makes a run, and changes nothing else of one.
+/// A commit that only writes the record creates a run, and changes nothing else in an existing one.
 pub fn is_rewritten_without_a_put(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "record-alone");
     oracle.commit(|_, commit| commit.record = titled(&commit.record, Some("one"))).check();

@@ -1,4 +1,4 @@
-//! A write is carried out whole or not at all.
+//! A write is applied completely or not at all.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,14 +8,14 @@ use milepost::store::{EventQuery, HeaderQuery, Store, StoreError, WriteDecision}
 use crate::fixtures::{self, TestCheckpoint};
 use crate::oracle::Oracle;
 
-/// A run is there after its first commit and not before.
+/// A run exists after its first commit and not before.
 pub fn run_appears_with_its_first_commit(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "write-appears");
     oracle.check();
     oracle.put_many(1).check();
 }
 
-/// `WriteDecision::NoChange` makes no run and changes none.
+/// `WriteDecision::NoChange` creates no run and changes none.
 pub fn no_change_writes_nothing(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "write-nothing");
     for _ in 0..3 {
@@ -28,10 +28,10 @@ pub fn no_change_writes_nothing(store: &dyn Store) {
         oracle.view();
     }
     oracle.check();
-    assert_eq!(store.run(oracle.run()).unwrap().unwrap().row.stamp, before, "the run's stamp after Nothing");
+    assert_eq!(store.run(oracle.run()).unwrap().unwrap().row.stamp, before, "the run's stamp after NoChange");
 }
 
-/// One commit may put several checkpoints, with marks, drops, items and events of its own.
+/// One commit can put several checkpoints, together with drops, items and events.
 pub fn several_puts_in_one_commit(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "write-several");
     oracle.put_many(2);
@@ -68,7 +68,7 @@ pub fn foreign_run_is_refused(store: &dyn Store) {
     }
 }
 
-/// An id is taken in the whole store, and nothing of a commit that uses it again is written.
+/// An id is unique in the whole store. A commit that reuses an id writes nothing.
 pub fn duplicate_id_is_refused(store: &dyn Store) {
     let mut first = Oracle::begin(store, "write-duplicate");
     let mut second = Oracle::begin(store, "write-duplicate-other");
@@ -88,21 +88,21 @@ pub fn duplicate_id_is_refused(store: &dyn Store) {
                 commit.events.push(fixtures::event(&run, 9));
             });
             match answer {
-                Err(StoreError::Exists(named)) => assert_eq!(named, id, "the id that Exists names"),
-                answer => panic!("an id used twice gave {answer:?}"),
+                Err(StoreError::Exists(named)) => assert_eq!(named, id, "the id in Exists"),
+                answer => panic!("a reused id returned {answer:?}"),
             }
         }
         first.check();
         second.check();
         second.put_many(1);
     }
-    // What the refused commits carried beside is free.
+    // The other ids of the refused commits are still free.
     second.put(&second.doc("fresh-0"));
     second.check();
 }
 
-/// A name that has to be new is refused where something has it, as its id or as a tag, in this run or another. Nothing of
-/// such a commit is written, and the same without the name is.
+/// A name that must be new is refused if a checkpoint of any run has it as its id or as a tag. Such a commit
+/// writes nothing, and its checkpoint can be put without the name.
 pub fn taken_name_is_refused(store: &dyn Store) {
     let mut first = Oracle::begin(store, "write-names-1");
     let mut second = Oracle::begin(store, "write-names-2");
@@ -128,7 +128,7 @@ pub fn taken_name_is_refused(store: &dyn Store) {
     }
 }
 
-/// An id may not stand twice in one commit either.
+/// An id must not occur twice in one commit.
 pub fn duplicate_id_within_a_commit_is_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "write-duplicate-within");
     let twice = oracle.doc("twice");
@@ -139,14 +139,14 @@ pub fn duplicate_id_within_a_commit_is_refused(store: &dyn Store) {
         });
         assert!(
             matches!(answer, Err(StoreError::Exists(_) | StoreError::Rules(_))),
-            "an id twice in one commit gave {answer:?}"
+            "an id twice in one commit returned {answer:?}"
         );
         oracle.check();
         oracle.put_many(1);
     }
 }
 
-/// A decision that panics leaves the store usable and as it was.
+/// A decision that panics leaves the store usable and unchanged.
 pub fn panic_in_the_decision_changes_nothing(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "write-panic");
     for _ in 0..3 {
@@ -162,7 +162,7 @@ pub fn panic_in_the_decision_changes_nothing(store: &dyn Store) {
     }
 }
 
-/// What is not there is said to be not there.
+/// Unknown runs and checkpoints are reported as missing.
 pub fn unknown_runs_and_checkpoints(store: &dyn Store) {
     let oracle = Oracle::begin(store, "write-unknown");
     let run = oracle.run();

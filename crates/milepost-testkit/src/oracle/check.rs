@@ -1,5 +1,5 @@
-//! The comparison of a store with a oracle: every question a store answers about one run.
-//! Tolerates foreign runs; asks nothing that other runs could change the answer to.
+//! Compares a store with an oracle, using every query that a store supports about one run. Tolerates other
+//! runs: makes no query whose result depends on them.
 
 use milepost::internal::seal::Verified;
 use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
@@ -12,12 +12,12 @@ use milepost::store::{
 use super::{Oracle, shown, view};
 
 impl Oracle<'_> {
-    /// Compares everything the store says about the run.
+    /// Compares everything that the store returns about the run.
     pub fn check(&self) {
         self.check_on(self.store);
     }
 
-    /// Compares everything that `store`, another handle on the same data, says about the run.
+    /// Compares everything that `store`, another handle on the same data, returns about the run.
     pub fn check_on(&self, store: &dyn Store) {
         self.check_run(store);
         self.check_view(store);
@@ -32,11 +32,11 @@ impl Oracle<'_> {
         let rows = store.runs(&RunQuery::default()).unwrap();
         let mut listed: Vec<&RunRow> = rows.iter().filter(|row| row.run_id == *run).collect();
         if self.record.is_none() {
-            assert!(state.is_none(), "{run}: a run without a commit is read");
-            assert!(listed.is_empty(), "{run}: a run without a commit is listed");
+            assert!(state.is_none(), "{run}: run() returns a run without a commit");
+            assert!(listed.is_empty(), "{run}: runs() lists a run without a commit");
             return;
         }
-        let state = state.unwrap_or_else(|| panic!("{run}: the run is not there"));
+        let state = state.unwrap_or_else(|| panic!("{run}: the run is missing"));
         assert_eq!(state.items, self.items, "{run}: pending items of run()");
         assert_eq!(state.damaged, [], "{run}: damaged items of run()");
         self.check_row(&state.row, "run()");
@@ -67,7 +67,7 @@ impl Oracle<'_> {
         assert_eq!(seen.count, self.rows.len() as u64, "{run}: count of the view");
         assert_eq!(seen.latest, self.newest(), "{run}: latest of the view");
         let more = shown(&seen);
-        assert_eq!(seen.waiting, self.items.len() as u64, "{run}: how many items wait");
+        assert_eq!(seen.waiting, self.items.len() as u64, "{run}: number of pending items");
         assert_eq!(more.items, self.items, "{run}: items of the view");
         let mut oldest = Vec::new();
         let mut open = 0;
@@ -118,17 +118,17 @@ impl Oracle<'_> {
         for (sequence, (sealed, _)) in &self.rows {
             let bytes = store.body(run, *sequence).unwrap_or_else(|e| panic!("{run}@{sequence}: {e}"));
             if bytes != sealed.bytes() {
-                panic!("{run}@{sequence}: the body differs from what was put, {} bytes", bytes.len());
+                panic!("{run}@{sequence}: the body ({} bytes) differs from the one put", bytes.len());
             }
             Verified::read(bytes, sealed.header()).unwrap();
         }
         let gone = self.next_sequence;
         match (store.body(run, gone), self.record.is_some()) {
             (Err(StoreError::NoCheckpoint(of, sequence)), true) => {
-                assert_eq!((&of, sequence), (run, gone), "what NoCheckpoint names");
+                assert_eq!((&of, sequence), (run, gone), "the checkpoint in NoCheckpoint");
             }
-            (Err(StoreError::NoRun(of)), false) => assert_eq!(&of, run, "what NoRun names"),
-            (answer, _) => panic!("{run}@{gone}: a body that is not there gave {answer:?}"),
+            (Err(StoreError::NoRun(of)), false) => assert_eq!(&of, run, "the run in NoRun"),
+            (answer, _) => panic!("{run}@{gone}: a missing body returned {answer:?}"),
         }
     }
 
@@ -136,19 +136,19 @@ impl Oracle<'_> {
         let run = &self.run;
         let page = store.events(&EventQuery::default().run(run)).unwrap();
         assert!(page.damaged.is_empty(), "{run}: damaged events");
-        assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "{run}: positions of events grow");
+        assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "{run}: positions of events increase");
         let events: Vec<Event> = page.events.into_iter().map(|(_, event)| event).collect();
-        // The store may have let the oldest go; how many is for the events tests to say.
+        // The store may have removed the oldest events. The events tests check how many.
         assert!(self.events.ends_with(&events), "{run}: events");
         let least = self.events.len().min(EVENTS_KEPT as usize);
-        assert!(events.len() >= least, "{run}: {} events where {least} are kept", events.len());
+        assert!(events.len() >= least, "{run}: {} events, expected at least {least}", events.len());
     }
 }
 
-/// The entry of a row that must be intact.
+/// The entry of a row. Panics if the row is damaged.
 pub fn good(run: &impl std::fmt::Display, row: Row) -> CheckpointEntry {
     match row {
         Row::Intact(entry) => entry,
-        Row::Damaged { damage, .. } => panic!("{run}: a healthy row is called damaged: {damage}"),
+        Row::Damaged { damage, .. } => panic!("{run}: a healthy row is reported as damaged: {damage}"),
     }
 }

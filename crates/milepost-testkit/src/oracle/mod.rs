@@ -1,6 +1,5 @@
-//! What a run should hold, kept in plain memory beside the store.
-//! In: commits, carried out on both. Out: a comparison of everything a store can be asked about the run.
-//! The oracle is the specification in its simplest form: it must stay too simple to be wrong.
+//! The expected content of a run, kept in memory. Applies each commit to the store and to the oracle, and
+//! compares everything that the store returns about the run. Must stay simple enough to be obviously correct.
 
 mod check;
 
@@ -16,7 +15,7 @@ pub use check::good;
 
 use crate::fixtures::{self, TestCheckpoint};
 
-/// One run, and what should be in it.
+/// One run and its expected content.
 pub struct Oracle<'a> {
     store: &'a dyn Store,
     run: RunId,
@@ -29,7 +28,7 @@ pub struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    /// Begins a run. One of the same name that an earlier run of the suite left in a shared store goes first.
+    /// Starts a run. Deletes a run of the same name that an earlier test left in a shared store.
     pub fn begin(store: &'a dyn Store, name: &str) -> Self {
         let run = fixtures::run_id(name);
         store.delete_run(&run, None).unwrap();
@@ -60,43 +59,43 @@ impl<'a> Oracle<'a> {
         TestCheckpoint::new(&self.run, label)
     }
 
-    /// The sequences that should be there, oldest first.
+    /// The expected sequences, oldest first.
     pub fn sequences(&self) -> Vec<u64> {
         self.rows.keys().copied().collect()
     }
 
-    /// The entries that should be there, oldest first.
+    /// The expected entries, oldest first.
     pub fn entries(&self) -> Vec<CheckpointEntry> {
         self.rows.values().map(|(sealed, marks)| entry(sealed, marks)).collect()
     }
 
-    /// One entry.
+    /// The expected entry of one checkpoint.
     pub fn entry(&self, sequence: u64) -> CheckpointEntry {
         let (sealed, marks) = &self.rows[&sequence];
         entry(sealed, marks)
     }
 
-    /// The record that should be there.
+    /// The expected record.
     pub fn record(&self) -> Option<&RunRecord> {
         self.record.as_ref()
     }
 
-    /// The items that should be pending.
+    /// The expected pending items.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// The highest stamp this run has had.
+    /// The highest stamp that this run has had.
     pub fn last_stamp(&self) -> u64 {
         self.last_stamp
     }
 
-    /// What the store shows to a decision that changes nothing.
+    /// The view that the store passes to a decision that changes nothing.
     pub fn view(&self) -> RunView {
         view(self.store, &self.run)
     }
 
-    /// Carries a commit out on both; panics where the store refuses.
+    /// Applies a commit to the store and the oracle. Panics if the store refuses it.
     pub fn commit(&mut self, fill: impl FnMut(&RunView, &mut Commit)) -> &mut Self {
         if let Err(e) = self.attempt(fill) {
             panic!("{}: a valid commit was refused: {e}: {e:?}", self.run);
@@ -104,13 +103,13 @@ impl<'a> Oracle<'a> {
         self
     }
 
-    /// Panics unless the store refuses a commit for breaking the trait's rules and changes nothing.
+    /// Panics unless the store refuses a commit that breaks the trait's rules, and changes nothing.
     pub fn expect_refusal(&mut self, fill: impl FnMut(&RunView, &mut Commit)) {
         refused_by_rules(self.attempt(fill));
         self.check();
     }
 
-    /// Carries a commit out on both; where the store refuses, the oracle stays as it is.
+    /// Applies a commit to the store and the oracle. If the store refuses it, the oracle does not change.
     pub fn attempt(&mut self, mut fill: impl FnMut(&RunView, &mut Commit)) -> Result<Receipt, StoreError> {
         let mut last = None;
         let run = &self.run;
@@ -123,7 +122,7 @@ impl<'a> Oracle<'a> {
             last = Some((view.slot.clone(), commit.clone()));
             WriteDecision::Commit(Box::new(commit))
         })?;
-        let (slot, commit) = last.expect("the store never asked for a decision");
+        let (slot, commit) = last.expect("the store never called the decision");
         assert_eq!(slot.sequence(), self.next_sequence, "{run}: the slot's sequence");
         assert!(slot.stamp() > self.last_stamp, "{run}: stamp {} after {}", slot.stamp(), self.last_stamp);
         self.last_stamp = slot.stamp();
@@ -139,10 +138,10 @@ impl<'a> Oracle<'a> {
             self.rows.insert(header.sequence(), (sealed, Marks::default()));
         }
         for (sequence, marks) in commit.marks {
-            self.rows.get_mut(&sequence).expect("marks of a checkpoint that is there").1 = marks;
+            self.rows.get_mut(&sequence).expect("marks of an existing checkpoint").1 = marks;
         }
         for sequence in commit.drops {
-            self.rows.remove(&sequence).expect("a drop of a checkpoint that is there");
+            self.rows.remove(&sequence).expect("a drop of an existing checkpoint");
         }
         self.items.drain(..commit.consume);
         self.items.extend(commit.push);
@@ -150,17 +149,17 @@ impl<'a> Oracle<'a> {
         self.record = Some(commit.record);
     }
 
-    /// Puts one checkpoint and gives its sequence.
+    /// Puts one checkpoint and returns its sequence.
     pub fn put(&mut self, doc: &TestCheckpoint) -> u64 {
         self.put_marked(doc, None)
     }
 
-    /// Puts one checkpoint under a tag and gives its sequence.
+    /// Puts one checkpoint with a tag and returns its sequence.
     pub fn put_tagged(&mut self, doc: &TestCheckpoint, tag: &str) -> u64 {
         self.put_marked(doc, Some(fixtures::tagged(1, &[tag])))
     }
 
-    /// Puts one checkpoint with marks and gives its sequence.
+    /// Puts one checkpoint with marks and returns its sequence.
     pub fn put_marked(&mut self, doc: &TestCheckpoint, marks: Option<Marks>) -> u64 {
         self.commit(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));
@@ -169,7 +168,7 @@ impl<'a> Oracle<'a> {
         self.next_sequence - 1
     }
 
-    /// Puts so many small checkpoints, one commit each.
+    /// Puts `count` small checkpoints, one per commit.
     pub fn put_many(&mut self, count: u64) -> &mut Self {
         for _ in 0..count {
             self.put(&self.doc(self.next_sequence));
@@ -177,7 +176,7 @@ impl<'a> Oracle<'a> {
         self
     }
 
-    /// Sets marks of one checkpoint.
+    /// Sets the marks of one checkpoint.
     pub fn mark(&mut self, sequence: u64, marks: Marks) -> &mut Self {
         self.commit(|_, commit| commit.marks.push((sequence, marks.clone())))
     }
@@ -187,10 +186,10 @@ impl<'a> Oracle<'a> {
         self.commit(|_, commit| commit.drops.extend(sequences))
     }
 
-    /// Deletes the run; the oracle begins again, but for stamps, which never go back.
+    /// Deletes the run and resets the oracle, except for stamps, which never decrease.
     pub fn delete(&mut self) -> &mut Self {
         let existed = self.store.delete_run(&self.run, None).unwrap();
-        assert_eq!(existed, self.record.is_some(), "{}: delete_run says whether the run was there", self.run);
+        assert_eq!(existed, self.record.is_some(), "{}: delete_run returns whether a run existed", self.run);
         self.record = None;
         self.rows.clear();
         self.items.clear();
@@ -200,7 +199,7 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// What a store shows to a decision about `run` that changes nothing.
+/// The view that a store passes to a decision about `run` that changes nothing.
 pub fn view(store: &dyn Store, run: &RunId) -> RunView {
     let mut seen = None;
     let mut look = |view: &RunView| {
@@ -211,17 +210,17 @@ pub fn view(store: &dyn Store, run: &RunId) -> RunView {
         WriteDecision::NoChange
     };
     store.write(run, &mut look).unwrap();
-    seen.expect("the store never asked for a decision")
+    seen.expect("the store never called the decision")
 }
 
-/// What a view shows to a decision that asked for more.
+/// The details in a view that was passed to a decision which requested them.
 pub fn shown(view: &RunView) -> &RunDetails {
-    view.details.as_ref().expect("the store was asked for more and did not show it")
+    view.details.as_ref().expect("the store did not provide the requested details")
 }
 
-/// Panics unless a commit was refused for breaking the trait's rules.
+/// Panics unless a commit was refused because it breaks the trait's rules.
 pub fn refused_by_rules(answer: Result<Receipt, StoreError>) {
-    assert!(matches!(answer, Err(StoreError::Rules(_))), "a commit against the rules gave {answer:?}");
+    assert!(matches!(answer, Err(StoreError::Rules(_))), "a commit against the rules returned {answer:?}");
 }
 
 fn entry(sealed: &Sealed, marks: &Marks) -> CheckpointEntry {

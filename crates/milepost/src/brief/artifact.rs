@@ -1,5 +1,5 @@
-//! One entry of the Artifact Trail: a table row or a list item in any common notation. Input: the entry's source.
-//! Output: path, status and change, and the same entry in other notations.
+//! One entry of the Artifact Trail: a table row or a list item in any common notation. Parses the source of
+//! an entry into path, status and change, and formats it in other notations.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,15 @@ use super::blocks::{Block, code_span, item_text, split_cells, split_leading_code
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Artifact<'a> {
-    /// Its path, without marks.
+    /// The path, without Markdown marks.
     pub(super) path: Cow<'a, str>,
-    /// What happened to it, in the writer's words; may be empty.
+    /// What happened to the file, in the writer's words; may be empty.
     pub(super) status: Cow<'a, str>,
-    /// What changed in it; may be empty.
+    /// What changed in the file; may be empty.
     pub(super) change: Cow<'a, str>,
 }
 
-/// Statuses of files that nobody works on any more.
+/// Statuses of files that need no further work.
 const FINISHED_STATUSES: [&str; 10] = [
     "deleted",
     "removed",
@@ -45,7 +45,7 @@ const OTHER_STATUSES: [&str; 13] = [
 ];
 
 impl<'a> Artifact<'a> {
-    /// Reads an entry; `None` for what names no file.
+    /// Parses an entry; `None` if it does not name a file.
     pub(super) fn parse(block: Block, source: &'a str) -> Option<Self> {
         match block {
             Block::TableRow => Self::parse_row(source),
@@ -66,7 +66,7 @@ impl<'a> Artifact<'a> {
         (!path.is_empty()).then_some(Self { path, status, change })
     }
 
-    /// `` `path` (created): text ``, `path - created - text`, `created: path`, `path: text` and the like.
+    /// Parses notations such as `` `path` (created): text ``, `path - created - text` and `path: text`.
     fn parse_item(item: &'a str) -> Option<Self> {
         let text = item_text(item);
         let marked = text.strip_prefix("**").unwrap_or(text);
@@ -111,7 +111,7 @@ impl<'a> Artifact<'a> {
         first_word_is_one_of(&self.status, &MODIFIED)
     }
 
-    /// As a row of a table with three columns.
+    /// Formats the entry as a row of a table with three columns.
     pub(super) fn to_row(&self) -> String {
         let path = code_span(&self.path).replace('|', "\\|");
         format!("| {path} | {} | {} |", self.status, self.change)
@@ -123,7 +123,7 @@ impl<'a> Artifact<'a> {
         format!("- {}{status}{change}", code_span(&self.path))
     }
 
-    /// The note on it in a list of its folder's files: what changed, and the status of a finished one.
+    /// The note in its folder's line: what changed, and the status if the file is finished.
     pub(super) fn folder_note(&self) -> Cow<'a, str> {
         match (self.is_finished(), self.change.is_empty()) {
             (false, _) => self.change.clone(),
@@ -132,7 +132,7 @@ impl<'a> Artifact<'a> {
         }
     }
 
-    /// A line of few tokens: the path, the status, the change.
+    /// Formats the entry as a list item with few tokens: path, status and change.
     pub(super) fn to_compact_line(&self) -> String {
         let mut line = String::with_capacity(self.path.len() + self.status.len() + self.change.len() + 6);
         line.push_str("- ");
@@ -150,12 +150,12 @@ impl<'a> Artifact<'a> {
     }
 }
 
-/// A path in running text: as a code span where a backtick in it would begin one.
+/// A path for running text; formatted as a code span if it contains a backtick.
 pub(super) fn inline_path(path: &str) -> Cow<'_, str> {
     if path.contains('`') { Cow::Owned(code_span(path)) } else { Cow::Borrowed(path) }
 }
 
-/// Whether the first word of a status is one of these.
+/// Compares the first word of a status, ignoring case.
 fn first_word_is_one_of(status: &str, words: &[&str]) -> bool {
     let mut parts = status.split(|c: char| !c.is_alphabetic());
     let first = parts.find(|part| !part.is_empty());
@@ -170,7 +170,7 @@ fn looks_like_path(text: &str) -> bool {
     text.contains('/') || text.contains('.') && !text.ends_with('.') || text.contains('\\')
 }
 
-/// `- created - text`, `created: text`: a status in front, if there is one.
+/// Splits off a leading status, as in `- created - text` or `created: text`; empty if there is none.
 fn split_status(rest: &str) -> (&str, &str) {
     let rest = rest.trim_start_matches(['-', '–', '—', ':', ' ']);
     let end = rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len());

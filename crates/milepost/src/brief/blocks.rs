@@ -1,5 +1,5 @@
-//! Splits a section's content into list items, table rows, paragraphs, fences and comments. Input: the content of a
-//! section. Output: its blocks, and the text of items, cells and code spans.
+//! Splits the content of a section into blocks: list items, table rows, paragraphs, fences and comments. Also
+//! extracts the text of list items, table cells and code spans, and formats code spans.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use crate::front_matter::lines;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Block {
     Blank,
-    /// An item of a list, with lines that continue it.
+    /// A list item with its continuation lines.
     Item,
-    /// The head of a table and the line below it.
+    /// The header row of a table and the delimiter row below it.
     TableHead,
     TableRow,
     Paragraph,
     Code,
     Comment,
-    /// A heading below the section's own.
+    /// A heading inside the section's content.
     Heading,
     ThematicBreak,
 }
@@ -35,16 +35,16 @@ impl Block {
 pub(super) enum Granularity {
     /// An item and its nested items are one block.
     Items,
-    /// A nested item is a block of its own.
+    /// Each nested item is a separate block.
     Lines,
 }
 
-/// Splits content into blocks, which together are all of it.
+/// Splits content into blocks, which together cover all of it.
 pub(super) fn split_blocks(content: &str, granularity: Granularity) -> Vec<(Block, &str)> {
     let mut found: Vec<(Block, Range<usize>)> = Vec::with_capacity(content.len() / 48);
     let mut open: Option<(char, usize)> = None;
     let mut comment = false;
-    // How far the current item is indented.
+    // The indentation of the current item.
     let mut base = 0;
     let mut lines = lines(content, 0);
     while let Some((at, line)) = lines.next() {
@@ -57,7 +57,7 @@ pub(super) fn split_blocks(content: &str, granularity: Granularity) -> Vec<(Bloc
         let first = bare.as_bytes().first();
         let inside = last == Some(Block::Item) && indent >= base + 2;
         let has_pipe = || first == Some(&b'|') || line.contains('|');
-        // A continuing line is part of the block before it.
+        // A line inside an open fence or comment belongs to the previous block.
         let continues = if let Some((mark, n)) = open {
             if parse_fence(line).is_some_and(|(m, k)| m == mark && k >= n) && bare.chars().all(|c| c == mark)
             {
@@ -120,12 +120,13 @@ pub(super) fn split_blocks(content: &str, granularity: Granularity) -> Vec<(Bloc
     found.into_iter().map(|(block, range)| (block, content.get(range).unwrap_or_default())).collect()
 }
 
-/// The blocks of content that are neither blank nor only structure. An item and its nested items are one block.
+/// The blocks that have content, without blank lines and structure. An item and its nested items are one
+/// block.
 pub(super) fn split_entries(content: &str) -> impl Iterator<Item = (Block, &str)> {
     split_blocks(content, Granularity::Items).into_iter().filter(|(block, _)| block.has_content())
 }
 
-/// The words of a text with one blank between them.
+/// Joins the words of a text with single spaces.
 pub(super) fn join_words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -144,7 +145,7 @@ fn is_list_item(bare: &str) -> bool {
     list_marker_len(bare).is_some()
 }
 
-/// The length of a list item's marker with the blank after it.
+/// The length of a list item's marker, including the space after it.
 fn list_marker_len(bare: &str) -> Option<usize> {
     let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
     let mark = match bare.as_bytes().get(digits) {
@@ -166,14 +167,14 @@ fn is_delimiter_row(rest: &str) -> bool {
         && line.chars().all(|c| matches!(c, '-' | '|' | ':' | ' ' | '\t'))
 }
 
-/// A list item's text, without its marker and checkbox.
+/// The text of a list item, without its marker and checkbox.
 pub(super) fn item_text(item: &str) -> &str {
     let bare = item.trim();
     let text = list_marker_len(bare).and_then(|n| bare.get(n..)).unwrap_or(bare).trim_start();
     ["[ ] ", "[x] ", "[X] "].iter().find_map(|tick| text.strip_prefix(tick)).unwrap_or(text).trim()
 }
 
-/// Trims text; fast for the usual case of one blank at each end.
+/// Trims whitespace; fast for the usual case of one space at each end.
 pub(super) fn trim_blanks(text: &str) -> &str {
     let inner = text.strip_prefix(' ').unwrap_or(text);
     let inner = inner.strip_suffix([' ', '\n']).unwrap_or(inner);
@@ -183,7 +184,7 @@ pub(super) fn trim_blanks(text: &str) -> &str {
     }
 }
 
-/// The cells of a table's row. Pipes that are escaped or stand in code belong to their cell.
+/// Splits a table row into cells. Escaped pipes and pipes in code spans do not separate cells.
 pub(super) fn split_cells(row: &str) -> Vec<&str> {
     let row = trim_blanks(row);
     let row = row.strip_prefix('|').unwrap_or(row);
@@ -195,7 +196,7 @@ pub(super) fn split_cells(row: &str) -> Vec<&str> {
         match bytes.get(at) {
             Some(b'\\') => at += 1,
             Some(b'`') => {
-                // Code ends at as many marks as it began with; where it does not end, it is no code.
+                // A code span ends at the same number of backticks; without them, it is plain text.
                 let n = bytes.get(at..).unwrap_or_default().iter().take_while(|b| **b == b'`').count();
                 at += n;
                 let close = find_code_end(bytes.get(at..).unwrap_or_default(), n);
@@ -216,7 +217,7 @@ pub(super) fn split_cells(row: &str) -> Vec<&str> {
     found
 }
 
-/// Where a span of code that began with `n` marks ends.
+/// The end of a code span that was opened by `n` backticks; `None` if it is not closed.
 fn find_code_end(bytes: &[u8], n: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(next) = memchr(b'`', bytes.get(at..)?) {
@@ -230,8 +231,8 @@ fn find_code_end(bytes: &[u8], n: usize) -> Option<usize> {
     None
 }
 
-/// Text as a code span, after CommonMark: its marks are longer than any backticks inside, with a blank on either side
-/// where the text begins or ends with a backtick or lies between blanks.
+/// Formats text as a CommonMark code span. The delimiters are longer than any run of backticks inside. The
+/// text is padded with spaces if it starts or ends with a backtick, or if it starts and ends with a space.
 pub(super) fn code_span(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let marks = "`".repeat(longest + 1);
@@ -240,7 +241,7 @@ pub(super) fn code_span(text: &str) -> String {
     format!("{marks}{pad}{text}{pad}{marks}")
 }
 
-/// The code span that a text begins with, without its marks, and the text after it.
+/// Splits text into the code span at its start, without delimiters, and the rest.
 pub(super) fn split_leading_code(text: &str) -> Option<(&str, &str)> {
     let marks = text.bytes().take_while(|b| *b == b'`').count();
     let inside = text.get(marks..)?;
@@ -251,7 +252,7 @@ pub(super) fn split_leading_code(text: &str) -> Option<(&str, &str)> {
     Some((bare, inside.get(end..)?))
 }
 
-/// Where backticks begin a code span that does not end, and how many they are.
+/// The range of the backticks that open a code span without a closing delimiter.
 pub(super) fn find_unclosed_code(text: &str) -> Option<Range<usize>> {
     let mut at = 0;
     while let Some(next) = text.get(at..)?.find('`') {
@@ -265,7 +266,7 @@ pub(super) fn find_unclosed_code(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Text without the marks of Markdown around code and emphasis, with escaped pipes as pipes.
+/// Removes the Markdown marks around links, code and emphasis, and unescapes pipes.
 pub(super) fn strip_markup(text: &str) -> Cow<'_, str> {
     let text = trim_blanks(text);
     let link = text.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(name, _)| name);
@@ -277,7 +278,7 @@ pub(super) fn strip_markup(text: &str) -> Cow<'_, str> {
     if bare.contains('\\') { Cow::Owned(bare.replace("\\|", "|")) } else { Cow::Borrowed(bare) }
 }
 
-/// Text as it is compared: small letters, one blank between words, no marks, one kind of arrow.
+/// Text in a comparable form: lower case, single spaces, no Markdown marks, one kind of arrow.
 pub(crate) fn normalize_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let arrows = text.contains("->") || text.contains("=>");
@@ -303,7 +304,7 @@ mod tests {
     fn kinds(content: &str, granularity: Granularity) -> Vec<(Block, &str)> {
         let found = split_blocks(content, granularity);
         let joined: String = found.iter().map(|(_, source)| *source).collect();
-        assert_eq!(joined, content, "not a byte is lost");
+        assert_eq!(joined, content, "no byte is lost");
         found.into_iter().map(|(block, source)| (block, source.trim_end())).collect()
     }
 
@@ -332,7 +333,7 @@ mod tests {
     fn pipes_in_cells() {
         assert_eq!(split_cells(r"| `a|b` | x \| y | z |"), ["`a|b`", r"x \| y", "z"]);
         assert_eq!(split_cells("| a | | c"), ["a", "", "c"]);
-        assert_eq!(split_cells("| `a | b |"), ["`a", "b"], "code that does not end is no code");
+        assert_eq!(split_cells("| `a | b |"), ["`a", "b"], "an unclosed code span is plain text");
         assert_eq!(split_cells("| ``a`|`b`` | c |"), ["``a`|`b``", "c"]);
         assert_eq!(strip_markup(r"`a\|b`"), "a|b");
     }
@@ -351,7 +352,7 @@ mod tests {
             assert_eq!(split_leading_code(&format!("{span} (new)")), Some((text, " (new)")), "{span}");
             assert_eq!(strip_markup(&format!("**{span}**")), text);
         }
-        assert_eq!(split_leading_code("`a``"), None, "it does not end");
+        assert_eq!(split_leading_code("`a``"), None, "the span is not closed");
         assert_eq!(find_unclosed_code("- ``a`b`` and `c`"), None);
         assert_eq!(find_unclosed_code("- ``a`b`` and `c"), Some(14..15));
     }

@@ -1,4 +1,4 @@
-//! Checks a brief against the format. Input: a parsed brief. Output: errors and warnings. Must not change the brief.
+//! Checks a brief against the format. Takes a parsed brief, returns errors and warnings. Must not change it.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -7,15 +7,15 @@ use super::blocks::{Block, item_text, split_entries};
 use super::{Brief, REQUIRED_SECTIONS, Section, SectionKind, Warning};
 use crate::model::CheckpointId;
 
-/// One thing that is wrong.
+/// An error or a warning.
 pub type Finding = Warning;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CheckReport {
     /// Violations of the format.
     pub errors: Vec<Finding>,
-    /// What could be better.
+    /// Problems that do not make the brief invalid.
     pub warnings: Vec<Finding>,
 }
 
@@ -48,10 +48,10 @@ pub(super) fn check(brief: &Brief) -> CheckReport {
     check
 }
 
-/// The required fields of the front matter.
+/// Checks the required fields of the front matter, and warns about duplicate keys.
 fn check_front_matter(brief: &Brief, check: &mut CheckReport) {
     let Some(front) = brief.front_matter() else {
-        return check.error(None, "there is no front matter: `checkpoint` and `created` are required");
+        return check.error(None, "the front matter is missing: `checkpoint` and `created` are required");
     };
     match brief.id().map(str::parse::<CheckpointId>) {
         None => check.error(None, "checkpoint: is missing from the front matter"),
@@ -66,26 +66,26 @@ fn check_front_matter(brief: &Brief, check: &mut CheckReport) {
     }
     for (i, field) in front.fields.iter().enumerate() {
         if front.fields.iter().take(i).any(|other| other.key.eq_ignore_ascii_case(&field.key)) {
-            check.warn(None, format!("{}: is given twice, and the first one counts", field.key));
+            check.warn(None, format!("{}: appears more than once; only the first value is used", field.key));
         }
     }
 }
 
-/// A time of the front matter or of a delta's heading, and what is odd about it. A time without an offset is UTC; a date
-/// is midnight UTC.
+/// Parses a time from the front matter or from a delta's heading. A time without an offset is taken as UTC, a
+/// date as midnight UTC; both also return a warning.
 pub(crate) fn parse_created(text: &str) -> Result<(Timestamp, Option<String>), String> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok((at, None));
     }
     let utc = |at: DateTime| at.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| zoned.timestamp());
-    let wrong = || format!("\"{text}\" is no ISO-8601 time, such as 2026-01-31T15:30:00Z");
-    // A date without a time has no hour of its own to be wrong about, so it is tried first.
+    let wrong = || format!("\"{text}\" is not an ISO 8601 time such as 2026-01-31T15:30:00Z");
+    // A bare date is tried first, because it also parses as a `DateTime`.
     if let (false, Ok(date)) = (text.contains([':', 'T']), text.parse::<Date>()) {
         let at = utc(date.to_datetime(jiff::civil::Time::midnight())).map_err(|_| wrong())?;
-        return Ok((at, Some(format!("\"{text}\" has no time of day: midnight UTC is meant"))));
+        return Ok((at, Some(format!("\"{text}\" has no time of day: assuming midnight UTC"))));
     }
     let at = text.parse::<DateTime>().ok().and_then(|at| utc(at).ok()).ok_or_else(wrong)?;
-    Ok((at, Some(format!("\"{text}\" has no offset: UTC is meant"))))
+    Ok((at, Some(format!("\"{text}\" has no UTC offset: assuming UTC"))))
 }
 
 fn check_section(brief: &Brief, kind: SectionKind, check: &mut CheckReport) {
@@ -93,25 +93,25 @@ fn check_section(brief: &Brief, kind: SectionKind, check: &mut CheckReport) {
         brief.sections_of_kind(kind).filter(|section| section.has_standard_name).collect();
     if found.is_empty() {
         let similar = brief.sections_of_kind(kind).next();
-        let hint = similar.map(|other| format!("; \"{}\" reads like it: call it so", other.heading));
+        let hint = similar.map(|other| format!("; rename \"{}\" if it is this section", other.heading));
         return check.error(Some(kind), format!("is missing{}", hint.unwrap_or_default()));
     }
     if found.iter().all(|section| is_unknown(brief.content(section))) {
-        check.warn(Some(kind), "says only that it is unknown: fill it in");
+        check.warn(Some(kind), "only says that it is unknown: fill it in");
     }
     if found.iter().all(|section| is_empty(brief.content(section))) {
         check.error(Some(kind), "is empty");
     }
     if found.len() > 1 {
-        check.warn(Some(kind), format!("stands there {} times", found.len()));
+        check.warn(Some(kind), format!("appears {} times", found.len()));
     }
     if let Some(section) = found.iter().find(|section| section.level != kind.level()) {
         let (found, usual) = (section.level, kind.level());
-        check.warn(Some(kind), format!("has a heading of level {found}; level {usual} is usual"));
+        check.warn(Some(kind), format!("has a level {found} heading; level {usual} is standard"));
     }
 }
 
-/// Whether content is empty: no text, or only comments and the head of a table.
+/// Whether content is empty: no text, or only comments and table headers.
 pub(super) fn is_empty(content: &str) -> bool {
     !split_entries(content).any(|(block, source)| match block {
         Block::Item => !item_text(source).is_empty(),
@@ -122,7 +122,7 @@ pub(super) fn is_empty(content: &str) -> bool {
     })
 }
 
-/// Whether content says only that nothing is known, as composed briefs do for sections without facts.
+/// Whether content only says that nothing is known, as composed briefs do for sections without facts.
 pub(super) fn is_unknown(content: &str) -> bool {
     let mut unknown = false;
     for (block, source) in split_entries(content) {
@@ -140,7 +140,7 @@ pub(super) fn is_unknown(content: &str) -> bool {
     unknown
 }
 
-/// Whether text is nothing but comments, as where one stands in the middle of a line.
+/// Whether text consists only of comments, including several on one line.
 fn is_only_comments(text: &str) -> bool {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("<!--") {
@@ -152,25 +152,25 @@ fn is_only_comments(text: &str) -> bool {
     rest.trim().is_empty()
 }
 
-/// Checks the order of sections, and for deltas and notices.
+/// Checks the order of sections, and warns about deltas and omission notices.
 fn check_section_order(brief: &Brief, check: &mut CheckReport) {
     let standard = brief.sections().iter().filter(|s| !s.in_delta && s.has_standard_name).map(|s| s.kind);
     let kinds: Vec<_> = standard.filter(|kind| kind.position() < super::SECTION_ORDER.len()).collect();
     if let Some([first, second]) = kinds.array_windows().find(|[a, b]| a.position() > b.position()) {
-        check.warn(Some(*second), format!("stands after {first}"));
+        check.warn(Some(*second), format!("comes after {first}, but belongs before it"));
     }
     let deltas = brief.sections().iter().filter(|s| s.kind == SectionKind::Delta).count();
     if deltas > 0 {
-        let message = format!("{deltas} appended: `milepost brief merge` folds them in");
+        let message = format!("sections found: {deltas}; run `milepost brief merge` to fold them in");
         check.warn(Some(SectionKind::Delta), message);
     }
     if brief.sections_of_kind(SectionKind::LeftOut).next().is_some() {
-        let message = "this brief was fitted to a budget and is not the whole one";
+        let message = "is present: this brief was fitted to a token budget and is incomplete";
         check.warn(Some(SectionKind::LeftOut), message);
     }
 }
 
-/// Finds sections that say too little to continue with.
+/// Warns about sections that are too vague to continue from.
 fn check_vague_sections(brief: &Brief, check: &mut CheckReport) {
     let words = |section: &Section| -> usize {
         split_entries(brief.content(section)).map(|(_, source)| source.split_whitespace().count()).sum()
@@ -188,7 +188,7 @@ fn check_vague_sections(brief: &Brief, check: &mut CheckReport) {
         for section in brief.sections_of_kind(kind) {
             let content = brief.content(section).to_lowercase();
             if let Some(vague) = VAGUE.iter().find(|vague| content.contains(**vague)) {
-                check.warn(Some(kind), format!("\"{vague}\" does not say what exists or what to do"));
+                check.warn(Some(kind), format!("is too vague: \"{vague}\" names no fact or action"));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Composes a brief from recorded facts when nobody wrote one. Every line names its source; sections without facts say
-//! so. Must not invent anything.
+//! Composes a brief from recorded facts when no written brief exists. Takes facts, returns Markdown. Every
+//! line names its source, and a section without facts says so. Must not invent anything.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -16,47 +16,47 @@ use crate::model::{
     StepState, Task,
 };
 
-/// What a brief is made of.
+/// The facts that a brief is composed from.
 #[derive(Debug, Clone, Default)]
 pub struct BriefFacts<'a> {
-    /// The id that the brief gives itself.
+    /// The id of the new brief.
     pub id: String,
-    /// When it is made.
+    /// The creation time of the new brief.
     pub created: Timestamp,
-    /// The checkpoint it continues.
+    /// The id of the checkpoint that it continues.
     pub parent: Option<String>,
-    /// The checkpoint, where there is one.
+    /// The checkpoint to describe, if there is one.
     pub body: Option<&'a Body>,
-    /// Its run.
+    /// The record of the checkpoint's run.
     pub record: Option<&'a RunRecord>,
-    /// What the project's manifest files say.
+    /// Facts from the project's manifest files.
     pub manifests: &'a [Manifest],
-    /// The previous brief: its statements about the state are quoted.
+    /// The previous brief, whose description of the state is quoted.
     pub previous: Option<&'a Brief>,
 }
 
-/// Maximum number of files listed; the checkpoint has the rest.
+/// Maximum number of files to list; the checkpoint contains the rest.
 const MAX_FILES: usize = 200;
-/// Maximum number of outcomes and of notes, newest first.
+/// Maximum number of outcomes and of notes; the newest are listed.
 const MAX_NEWEST: usize = 20;
-/// Maximum length of a text that was not written for a brief.
+/// Maximum length of a recorded text in characters.
 const MAX_TEXT_CHARS: usize = 240;
 
 type SectionLines = fn(&BriefFacts<'_>) -> Vec<String>;
 
-/// The sections of a composed brief: kind, lines, and what is missing if there are none.
+/// The sections of a composed brief: kind, lines, and the reason given if there are no lines.
 const SECTIONS: [(SectionKind, SectionLines, &str); 8] = [
     (SectionKind::Problem, problem_lines, "no title, summary or prompt was recorded"),
     (SectionKind::Intent, intent_lines, "no prompt, plan or criterion was recorded"),
     (SectionKind::Decisions, decision_lines, "no decision was recorded"),
-    (SectionKind::Technical, technical_lines, "no manifest file and nothing of git was found"),
+    (SectionKind::Technical, technical_lines, "no manifest file or git data was found"),
     (SectionKind::PlayByPlay, play_by_play_lines, "no step, task, note or outcome was recorded"),
     (SectionKind::Artifacts, artifact_lines, "no file was captured"),
-    (SectionKind::State, state_lines, "there is no checkpoint"),
-    (SectionKind::Next, next_action_lines, "nothing is pending and nothing failed, as far as was recorded"),
+    (SectionKind::State, state_lines, "no checkpoint was recorded"),
+    (SectionKind::Next, next_action_lines, "no pending or failed work was recorded"),
 ];
 
-/// Composes a brief.
+/// Composes a complete brief.
 pub fn compose(facts: &BriefFacts<'_>) -> String {
     let mut text = format_front_matter(facts);
     for (kind, lines, unknown) in SECTIONS {
@@ -72,7 +72,8 @@ pub fn compose(facts: &BriefFacts<'_>) -> String {
     text
 }
 
-/// Composes an update of a brief: all sections with facts but problem, intent and rules, which people write.
+/// Composes an update of a brief: every section that has facts, except problem, intent and rules, which
+/// people write.
 pub(crate) fn compose_update(facts: &BriefFacts<'_>) -> String {
     let mut text = format_front_matter(facts);
     for (kind, lines, _) in SECTIONS.into_iter().skip(2) {
@@ -96,7 +97,7 @@ fn format_front_matter(facts: &BriefFacts<'_>) -> String {
     text + "---\n"
 }
 
-/// Adds a section. Every line passes here, so that no recorded value can begin a line or a heading of its own.
+/// Adds a section. Escapes every line, so that a recorded value cannot start a new line or a heading.
 fn write_section(text: &mut String, kind: SectionKind, lines: Vec<String>, unknown: &str) {
     let _ = write!(text, "\n{} {kind}\n", "#".repeat(usize::from(kind.level())));
     if lines.is_empty() {
@@ -105,7 +106,7 @@ fn write_section(text: &mut String, kind: SectionKind, lines: Vec<String>, unkno
     for line in &lines {
         let line = one_line(line);
         match line.strip_prefix("- #") {
-            // An item that begins like a heading is shown as one.
+            // Without the backslash, the item would contain a heading.
             Some(rest) => text.extend(["- \\#", rest, "\n"]),
             None => text.extend([&line, "\n"]),
         }
@@ -115,7 +116,7 @@ fn write_section(text: &mut String, kind: SectionKind, lines: Vec<String>, unkno
     }
 }
 
-/// Text on one line of limited length.
+/// Joins a text into one line and limits its length.
 fn clip(text: &str) -> String {
     let words = join_words(text);
     if words.chars().count() <= MAX_TEXT_CHARS {
@@ -151,7 +152,7 @@ fn phase_name(phase: &crate::model::Phase) -> String {
     }
 }
 
-/// What the user said, as hooks note it in the log.
+/// The user's prompts, which hooks record in the log.
 fn user_prompts<'a>(facts: &BriefFacts<'a>) -> Vec<&'a str> {
     let log = facts.body.map(|body| body.log.as_slice()).unwrap_or_default();
     log.iter().filter_map(LogLine::prompt).collect()
@@ -182,7 +183,7 @@ fn intent_lines(facts: &BriefFacts<'_>) -> Vec<String> {
         lines.push(format!("- Follow the plan {plan} (run plan)"));
     }
     if let Some(command) = facts.record.and_then(|record| record.command.as_ref()) {
-        lines.push(format!("- Run to its end: {} (run command)", code_span(&clip(&command.join(" ")))));
+        lines.push(format!("- Run to completion: {} (run command)", code_span(&clip(&command.join(" ")))));
     }
     let criteria = facts.body.map(|body| body.criteria.as_slice()).unwrap_or_default();
     lines.extend(criteria.iter().map(|c| {
@@ -192,7 +193,7 @@ fn intent_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     lines
 }
 
-/// Current decisions, each with those it replaced struck through.
+/// The current decisions, each preceded by the ones it replaced, struck through.
 fn decision_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     let all = facts.body.map(|body| body.decisions.as_slice()).unwrap_or_default();
     let replaces = |later: &Decision, text: &str| {
@@ -205,7 +206,7 @@ fn decision_lines(facts: &BriefFacts<'_>) -> Vec<String> {
         }
         let mut struck = Vec::new();
         let mut current = decision;
-        // Each step goes back in the list, so that it ends.
+        // Each step moves towards the start of the list, so the loop ends.
         let mut before = i;
         while let Some(old) = &current.supersedes {
             struck.push(clip(old));
@@ -258,7 +259,7 @@ fn step_name(step: &StepState) -> String {
     format!("{ordinal}{}{title}", step.step_id.as_deref().unwrap_or("unnamed"))
 }
 
-/// A command and its output, which is quoted because it is not part of the conversation.
+/// A command with its output. The output is quoted because it is not part of the conversation.
 fn outcome_text(outcome: &Outcome) -> String {
     let output = clip(&outcome.summary).replace('"', "'");
     let output = if output.is_empty() { output } else { format!(", output: \"{output}\"") };
@@ -324,7 +325,7 @@ fn artifact_lines(facts: &BriefFacts<'_>) -> Vec<String> {
             continue;
         }
         let digest = file.sha256.as_deref().map_or(String::new(), |sha| format!(", sha256 {}", clip(sha)));
-        add(file.path.clone(), "referenced", format!("named by the checkpoint{digest}"));
+        add(file.path.clone(), "referenced", format!("listed in the checkpoint{digest}"));
     }
     if rows.is_empty() {
         return Vec::new();
@@ -373,9 +374,9 @@ fn state_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     lines
 }
 
-/// The state as the previous brief described it, without what that one quoted from its own predecessor.
+/// Quotes the state from the previous brief, without lines that it quoted itself or marked as unknown.
 fn earlier_state_lines(before: &Brief) -> Vec<String> {
-    let id = before.id().unwrap_or("the brief before");
+    let id = before.id().unwrap_or("the previous brief");
     let mut lines = Vec::new();
     for section in before.sections_of_kind(SectionKind::State) {
         for (block, source) in split_entries(before.content(section)) {
@@ -388,7 +389,7 @@ fn earlier_state_lines(before: &Brief) -> Vec<String> {
     lines
 }
 
-/// The tasks and subtasks that match, one per line.
+/// Lists the matching tasks and subtasks, one per line.
 fn task_lines(body: &Body, label: &str, wanted: &dyn Fn(&Task) -> bool) -> Vec<String> {
     let one =
         |id: &str, task: &Task| format!("- {label}: {} (task {id}, {})", task_title(task), task.status());
@@ -411,15 +412,15 @@ fn next_action_lines(facts: &BriefFacts<'_>) -> Vec<String> {
     for (i, one) in outcomes.iter().enumerate().filter(|(_, one)| one.result == OutcomeResult::Fail) {
         let again = outcomes.iter().skip(i + 1).any(|later| later.name == one.name);
         if !again {
-            lines.push(format!("- Mend what failed: {} (outcome)", outcome_text(one)));
+            lines.push(format!("- Fix the failure: {} (outcome)", outcome_text(one)));
         }
     }
     const IN_PROGRESS: [&str; 2] = ["in_progress", "interrupted"];
     const BLOCKED: &str = "blocked";
     let open =
         |task: &Task| !task.has_ended() && !IN_PROGRESS.contains(&task.status()) && task.status() != BLOCKED;
-    lines.extend(task_lines(body, "Try again", &Task::is_failed));
-    lines.extend(task_lines(body, "Go on with", &|task| IN_PROGRESS.contains(&task.status())));
+    lines.extend(task_lines(body, "Retry", &Task::is_failed));
+    lines.extend(task_lines(body, "Continue", &|task| IN_PROGRESS.contains(&task.status())));
     lines.extend(task_lines(body, "Do", &open));
     for c in body.criteria.iter().filter(|c| c.status != CriterionStatus::Completed) {
         let subject = if c.subject.is_empty() { &c.id } else { &c.subject };

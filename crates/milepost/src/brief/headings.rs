@@ -1,6 +1,6 @@
-//! Finds a document's headings by CommonMark's rules: none inside fences, quotes, lists or comments. Input: any text.
-//! Output: headings with their byte ranges. A line scanner handles the clear cases; from the first ambiguous line on,
-//! pulldown-cmark parses the rest. Must agree with pulldown-cmark.
+//! Finds the headings of a document by CommonMark's rules, which exclude fences, quotes, lists and comments.
+//! Takes any text, returns headings with their byte ranges. A line scanner handles the unambiguous lines;
+//! from the first ambiguous line on, pulldown-cmark parses the rest. Both must find the same headings.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ use crate::front_matter::lines;
 pub(super) struct Heading {
     pub(super) text: String,
     pub(super) level: u8,
-    /// From the first byte of its first line to the end of its last.
+    /// From the start of its first line to the end of its last line.
     pub(super) range: Range<usize>,
-    /// A paragraph with `---` right below it, which usually is meant as a thematic break.
+    /// Whether it is a paragraph directly above `---`, which is usually intended as a thematic break.
     pub(super) has_dash_underline: bool,
 }
 
-/// The headings of the document itself, from `start` on.
+/// Finds the top-level headings of a document, from `start` on.
 pub(super) fn find_headings(text: &str, start: usize) -> Vec<Heading> {
     let mut found = Vec::new();
     if scan_headings(text, start, &mut found).is_none() {
-        // No block is open at a heading in the first column, so that parsing can start there.
+        // No block is open at a heading in the first column, so parsing can start there.
         let from = found.pop().map_or(start, |last| last.range.start);
         found.extend(parse_headings(text, from));
     }
     found
 }
 
-/// The headings that pulldown-cmark finds from `start` on.
+/// Finds the headings from `start` on with pulldown-cmark.
 pub(super) fn parse_headings(text: &str, start: usize) -> Vec<Heading> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
@@ -50,7 +50,7 @@ pub(super) fn parse_headings(text: &str, start: usize) -> Vec<Heading> {
     found
 }
 
-/// The lines that a range lies on. A carriage return alone ends a line too.
+/// Extends a range to whole lines. A lone carriage return also ends a line.
 fn covering_lines(text: &str, range: &Range<usize>) -> Range<usize> {
     let ends = |b: &u8| matches!(b, b'\n' | b'\r');
     let bytes = text.as_bytes();
@@ -65,7 +65,7 @@ fn covering_lines(text: &str, range: &Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// A heading that stands on these lines.
+/// Reads the heading on the lines of `range`.
 fn read_heading(text: &str, range: Range<usize>, level: u8) -> Option<Heading> {
     let source = text.get(range.clone())?.trim();
     let (name, is_sloppy_rule) = match source.strip_prefix('#') {
@@ -83,10 +83,10 @@ fn read_heading(text: &str, range: Range<usize>, level: u8) -> Option<Heading> {
     Some(Heading { text: name.to_owned(), level, range, has_dash_underline: is_sloppy_rule })
 }
 
-/// What a line is, judged by how it begins.
+/// The kind of a line, judged by its first characters.
 enum LineKind {
     Blank,
-    /// Text, an item or a quote: a heading in the first column cannot be part of it.
+    /// Text, a list item or a quote. A heading in the first column is never part of it.
     Text,
     ThematicBreak,
     Heading(HeadingLevel),
@@ -97,7 +97,7 @@ enum LineKind {
 }
 
 impl LineKind {
-    /// A line without its end.
+    /// Classifies a line, which is passed without its line end.
     fn classify(line: &[u8], below_text: bool) -> Self {
         let indent = line.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
         let rest = line.get(indent..).unwrap_or_default();
@@ -126,7 +126,7 @@ impl LineKind {
                 match rest.iter().position(|b| !is_mark(b)) {
                     Some(n) if may_be_link_definition(rest.get(n..).unwrap_or_default()) => Self::Ambiguous,
                     Some(_) => Self::Text,
-                    // Nothing but marks: a thematic break, empty items, or the underline of a heading.
+                    // Only marks: a thematic break, empty list items, or the underline of a heading.
                     None if same() >= 3 && same() == rest.trim_ascii_end().len() && !below_text => {
                         Self::ThematicBreak
                     }
@@ -137,14 +137,14 @@ impl LineKind {
             _ => Self::Text,
         };
         match found {
-            // Perhaps part of an item.
+            // It may be part of a list item.
             Self::Heading(_) | Self::Fence(..) | Self::Comment if indent > 0 => Self::Ambiguous,
             found => found,
         }
     }
 }
 
-/// Whether this may be where a link is defined: `[name]: address`.
+/// Whether this may be the start of a link definition: `[name]: address`.
 fn may_be_link_definition(text: &[u8]) -> bool {
     if text.first() != Some(&b'[') {
         return false;
@@ -156,7 +156,7 @@ fn may_be_link_definition(text: &[u8]) -> bool {
 /// Finds headings line by line; `None` if an ambiguous line stopped the scan.
 fn scan_headings(text: &str, start: usize, found: &mut Vec<Heading>) -> Option<()> {
     let all = text.as_bytes().get(start..).unwrap_or_default();
-    // A carriage return alone ends a line too.
+    // The scan does not support lone carriage returns, which also end a line.
     if memchr::memchr_iter(b'\r', all).any(|n| all.get(n + 1) != Some(&b'\n')) {
         return None;
     }
@@ -183,7 +183,7 @@ fn scan_headings(text: &str, start: usize, found: &mut Vec<Heading>) -> Option<(
     Some(())
 }
 
-/// Whether a line closes a fence; `None` for one that nearly does.
+/// Whether a line closes a fence; `None` if that is ambiguous.
 fn closes_fence(line: &str, mark: u8, n: usize) -> Option<bool> {
     let bare = line.trim_ascii();
     if bare.len() < n || bare.bytes().any(|b| b != mark) {

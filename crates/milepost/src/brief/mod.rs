@@ -1,6 +1,6 @@
-//! The brief: the Markdown that lets a fresh agent continue. Parses, checks, merges, composes and fits briefs. Input:
-//! any text, the facts of a checkpoint, a token budget. Output: sections, findings, or a new brief. Unchanged text is
-//! returned byte for byte. Pure: no files, no store, no clock.
+//! The brief: a Markdown document that lets a new agent session continue the work. Parses, checks, merges,
+//! composes and fits briefs. Takes text, facts or a token budget; returns sections, findings or a new brief.
+//! Preserves unchanged text byte for byte. Must not use files, the store or the clock.
 
 mod artifact;
 mod blocks;
@@ -42,21 +42,21 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// Reads any text.
+    /// Parses any text; never fails.
     pub fn parse(text: impl Into<String>) -> Self {
         let text = text.into();
         let layout = parse::parse_layout(&text);
         Self { text, layout }
     }
 
-    /// Reads a file's bytes, which have to be UTF-8.
+    /// Parses the bytes of a file, which must be UTF-8.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self, InvalidUtf8> {
         let text = String::from_utf8(bytes).map_err(|e| InvalidUtf8 { at: e.utf8_error().valid_up_to() })?;
         Ok(Self::parse(text))
     }
 
-    /// The Markdown, byte for byte: everything before the first section, then section by section.
+    /// The Markdown, rebuilt from the parsed parts; equals the original text byte for byte.
     pub fn markdown(&self) -> String {
         let mut text = self.slice(0..self.first_section_start()).to_owned();
         text.extend(self.sections().iter().map(|section| self.slice(section.range.clone())));
@@ -69,29 +69,29 @@ impl Brief {
         &self.text
     }
 
-    /// The front matter.
+    /// The front matter, if the brief has one.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn front_matter(&self) -> Option<&FrontMatter> {
         self.layout.front_matter.as_ref()
     }
 
-    /// A value of the front matter.
+    /// The value of a front matter key; `None` if it is missing or empty.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.front_matter()?.get(key)
     }
 
-    /// The id it gives itself.
+    /// The id under `checkpoint` in the front matter.
     pub fn id(&self) -> Option<&str> {
         self.value("checkpoint")
     }
 
-    /// The sections in order, those of deltas last.
+    /// All sections in document order, including those inside deltas.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn sections(&self) -> &[Section] {
         &self.layout.sections
     }
 
-    /// The sections of a kind that are not part of a delta.
+    /// The sections of one kind that are not inside a delta.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn sections_of_kind(&self, kind: SectionKind) -> impl Iterator<Item = &Section> {
         self.sections().iter().filter(move |section| section.kind == kind && !section.in_delta)
@@ -109,7 +109,7 @@ impl Brief {
         self.slice(section.content.clone())
     }
 
-    /// What was unusual when parsing.
+    /// The warnings from parsing.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.layout.warnings
@@ -152,8 +152,8 @@ impl std::fmt::Display for Brief {
     }
 }
 
-/// Splits a text into the part before the first section, which has no name, and each section by its heading. The parts
-/// cover the text.
+/// Splits a text into sections, each with its heading as the name. The first part contains the text before
+/// the first section and has an empty name. The parts together cover the whole text.
 pub(crate) fn split_sections(markdown: &str) -> Vec<(String, &str)> {
     let brief = Brief::parse(markdown);
     let piece = |range: std::ops::Range<usize>| markdown.get(range).unwrap_or_default();

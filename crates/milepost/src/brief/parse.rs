@@ -1,5 +1,5 @@
-//! Splits Markdown into front matter, preamble and sections. Input: any text. Output: byte ranges that together cover
-//! the text. Must not fail or change the text.
+//! Splits Markdown into front matter, preamble and sections. Takes any text, returns byte ranges that
+//! together cover it. Must not fail or change the text.
 
 use std::ops::Range;
 
@@ -7,30 +7,30 @@ use super::headings::{Heading, find_headings};
 use super::{SectionKind, Warning};
 use crate::front_matter::{self, FrontMatter, lines};
 
-/// Bytes that are not UTF-8.
+/// The error for bytes that are not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid UTF-8 at byte {at}")]
 pub struct InvalidUtf8 {
-    /// The first byte that is wrong.
+    /// Offset of the first invalid byte.
     pub at: usize,
 }
 
-/// One section: a heading and all that follows it up to the next one.
+/// A section: a heading and the content up to the next section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What it is.
+    /// The kind of the section.
     pub kind: SectionKind,
-    /// Its heading, without marks.
+    /// The text of the heading, without `#` marks and underline.
     pub heading: String,
-    /// How deep the heading is.
+    /// The level of the heading.
     pub level: u8,
-    /// Whether the heading is the format's standard name.
+    /// Whether the heading is a standard name; also true for headings of no known kind.
     pub has_standard_name: bool,
-    /// Whether it belongs to a delta.
+    /// Whether it is part of a delta.
     pub in_delta: bool,
-    /// The heading and its content.
+    /// The range of the heading and its content.
     pub(super) range: Range<usize>,
-    /// The content.
+    /// The range of the content.
     pub(super) content: Range<usize>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Layout {
     pub(super) front_matter: Option<FrontMatter>,
     /// The text between the front matter and the first section.
     pub(super) preamble: Range<usize>,
-    /// In their order, each beginning where the one before it ends.
+    /// In document order; each starts where the previous one ends.
     pub(super) sections: Vec<Section>,
     pub(super) warnings: Vec<Warning>,
 }
@@ -50,7 +50,7 @@ pub(super) fn parse_layout(text: &str) -> Layout {
     let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut end = text.len();
     if let Some(inside) = find_outer_fence_content(text, start) {
-        warnings.push(Warning::new(None, "the whole document stands inside a code fence"));
+        warnings.push(Warning::new(None, "the whole document is inside a code fence"));
         (start, end) = (inside.start, inside.end);
     }
     let whole = text.get(..end).unwrap_or(text);
@@ -84,7 +84,7 @@ pub(super) fn parse_layout(text: &str) -> Layout {
     Layout { front_matter: front, preamble, sections, warnings }
 }
 
-/// Outside a delta, its parts have no kind of their own.
+/// Sections that only exist in deltas count as `Other` outside a delta.
 fn kind_outside_delta(kind: SectionKind) -> SectionKind {
     match kind {
         SectionKind::WhatChanged | SectionKind::Transitions => SectionKind::Other,
@@ -92,7 +92,7 @@ fn kind_outside_delta(kind: SectionKind) -> SectionKind {
     }
 }
 
-/// Inside a delta, containers and notices have no kind of their own.
+/// Containers and omission notices count as `Other` inside a delta.
 fn kind_inside_delta(kind: SectionKind) -> SectionKind {
     match kind {
         SectionKind::Container | SectionKind::LeftOut => SectionKind::Other,
@@ -100,7 +100,7 @@ fn kind_inside_delta(kind: SectionKind) -> SectionKind {
     }
 }
 
-/// Whether a heading begins a section, or belongs to the content of the one before it.
+/// Whether a heading starts a section; otherwise it is part of the previous section's content.
 fn begins_section(kind: SectionKind, heading: &Heading, before: Option<&Section>) -> bool {
     if kind != SectionKind::Other {
         return heading.level <= 3;
@@ -110,7 +110,7 @@ fn begins_section(kind: SectionKind, heading: &Heading, before: Option<&Section>
     }
     match before {
         None => heading.level <= 2,
-        // Titles and containers end where a heading below them begins.
+        // A title, a container or a delta ends at the first heading below it.
         Some(s) if s.kind == SectionKind::Container || s.kind == SectionKind::Delta || s.level == 1 => {
             heading.level <= 3
         }
@@ -135,7 +135,7 @@ fn find_outer_fence_content(text: &str, start: usize) -> Option<Range<usize>> {
     let closes = parse_fence(bare.get(last..)?).is_some_and(|m| m.0 == mark.0 && m.1 >= mark.1)
         && bare.get(last..)?.trim().chars().all(|c| c == mark.0);
     let inner = if closes { inside..inside + last } else { inside..text.len() };
-    // A block of code that a document begins with is not the document.
+    // A document that merely starts with a code block is not wrapped in a fence.
     let beyond = find_headings(text, start);
     let has_sections =
         |all: &[Heading]| all.iter().any(|h| SectionKind::from_heading(&h.text).0 != SectionKind::Other);
@@ -144,7 +144,7 @@ fn find_outer_fence_content(text: &str, start: usize) -> Option<Range<usize>> {
     has_sections(&find_headings(inner_text, inside)).then_some(inner)
 }
 
-/// The mark of a fence and how long it is.
+/// The character and the length of the fence marker that a line starts with.
 pub(super) fn parse_fence(line: &str) -> Option<(char, usize)> {
     let bare = line.trim_start();
     let mark = bare.chars().next().filter(|c| matches!(c, '`' | '~'))?;

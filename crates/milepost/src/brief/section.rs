@@ -1,24 +1,24 @@
-//! The kinds of section, their order, and which of them must be kept when a brief is fitted. Input: the text of a
-//! heading. Output: its kind, and whether it uses the standard name. Must not look at content.
+//! The section kinds, their order, and which of them fitting must keep. Takes the text of a heading, returns
+//! its kind and whether it uses the standard name. Must not read section content.
 
 use super::blocks::join_words;
 use super::section_names;
 use crate::model::closed_enum;
 
 closed_enum! {
-    /// The kind of a section, with its standard name.
+    /// The kind of a section; the value is its standard heading.
     pub enum SectionKind {
         /// The stable problem statement.
         Problem = "Problem",
         /// What the user wants to achieve.
         Intent = "Session Intent",
-        /// A heading that only holds others.
+        /// A heading that only groups other sections.
         Container = "Essential Information",
-        /// Choices that are not asked again.
+        /// Choices that the agent must not reopen.
         Decisions = "Decisions",
         /// Stack, configuration, environment.
         Technical = "Technical Context",
-        /// References for reconstruction.
+        /// References for reconstructing the context.
         Breadcrumbs = "Breadcrumbs",
         /// Major actions and their outcomes.
         PlayByPlay = "Play-By-Play",
@@ -26,24 +26,24 @@ closed_enum! {
         Artifacts = "Artifact Trail",
         /// What exists now.
         State = "Current State",
-        /// What comes next.
+        /// What to do next.
         Next = "Next Actions",
         /// Constraints that the agent must follow.
         Rules = "User Rules",
-        /// The heading of a delta, which holds what changed after the brief was written.
+        /// The heading of a delta: changes appended after the brief was written.
         Delta = "Delta",
-        /// A delta's prose.
+        /// A delta's prose description.
         WhatChanged = "What Changed",
-        /// A delta's table of what went from where to where.
+        /// A delta's table of status changes.
         Transitions = "Status Transitions",
-        /// What fitting left out.
+        /// The notice of what fitting omitted.
         LeftOut = "Left Out",
         /// Any other section.
         Other = "",
     }
 }
 
-/// The sections that every brief has.
+/// The sections that every valid brief has.
 pub const REQUIRED_SECTIONS: [SectionKind; 8] = [
     SectionKind::Problem,
     SectionKind::Intent,
@@ -55,7 +55,7 @@ pub const REQUIRED_SECTIONS: [SectionKind; 8] = [
     SectionKind::Next,
 ];
 
-/// All sections in the order they are written in.
+/// The standard sections, in the order in which they are written.
 pub const SECTION_ORDER: [SectionKind; 11] = [
     SectionKind::Problem,
     SectionKind::Intent,
@@ -71,7 +71,8 @@ pub const SECTION_ORDER: [SectionKind; 11] = [
 ];
 
 impl SectionKind {
-    /// The kind that a heading names, and whether it uses the standard name.
+    /// The kind that a heading names, and whether the heading is the standard name. The flag is also true for
+    /// headings of no known kind.
     pub fn from_heading(heading: &str) -> (Self, bool) {
         let by_standard_name = |name: &str| {
             let all = SECTION_ORDER.iter().chain(&[Self::WhatChanged, Self::Transitions, Self::LeftOut]);
@@ -101,7 +102,7 @@ impl SectionKind {
         )
     }
 
-    /// How deep its heading is written.
+    /// The level of its heading.
     pub fn level(self) -> u8 {
         match self {
             Self::Problem | Self::Intent | Self::Container | Self::Rules | Self::Delta | Self::LeftOut => 2,
@@ -110,13 +111,14 @@ impl SectionKind {
         }
     }
 
-    /// Its position in the order of sections; kinds without one come last.
+    /// Its position in `SECTION_ORDER`; kinds that are not listed there come last.
     pub fn position(self) -> usize {
         SECTION_ORDER.iter().position(|kind| *kind == self).unwrap_or(SECTION_ORDER.len())
     }
 }
 
-/// A heading's text without marks, numbers in front and a colon behind, in small letters, with one kind of apostrophe.
+/// A heading's text in a comparable form: lower case, without Markdown marks, leading number and trailing
+/// colon, and with ASCII apostrophes.
 pub(super) fn normalize_heading(heading: &str) -> String {
     let bare = heading.chars().filter(|c| !matches!(c, '*' | '`' | '_' | '~'));
     let bare: String = bare.map(|c| if c == '’' { '\'' } else { c }).collect();

@@ -1,15 +1,16 @@
-//! Other names for the sections: what agents write where they keep to the order but not to the words. Input: a heading
-//! in small letters. Output: its section. The names are in `section_names.txt`: `# SECTION`, then one line per language.
+//! Alternative section names, for agents that follow the section order but choose their own headings. Takes a
+//! heading in lower case, returns its section kind. The names are in `section_names.txt`: a `# SECTION` line,
+//! then one line of names per language.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::SectionKind;
 
-/// Names in small letters, separated by `; `. A name that could stand for two sections is not among them.
+/// Names in lower case, separated by `; `. Names that could mean two sections are not listed.
 const SECTION_NAMES: &str = include_str!("section_names.txt");
 
-/// The section that a heading names in other words, in small letters and without marks.
+/// Finds the kind for an alternative name, given in lower case and without Markdown marks.
 pub(super) fn find_section_kind(heading: &str) -> Option<SectionKind> {
     static NAMES: LazyLock<HashMap<&str, SectionKind>> = LazyLock::new(|| section_names().collect());
     NAMES.get(heading).copied()
@@ -31,9 +32,9 @@ mod tests {
     fn a_name_stands_for_one_section() {
         let mut all: HashMap<&str, SectionKind> = HashMap::new();
         for (name, kind) in section_names() {
-            assert_eq!(name, name.trim().to_lowercase(), "{name:?} could not be found");
-            assert_ne!(kind, SectionKind::Other, "{name:?} stands below an unknown section");
-            assert_eq!(all.insert(name, kind), None, "{name:?} is there twice");
+            assert_eq!(name, name.trim().to_lowercase(), "{name:?} is not normalised, so it is never found");
+            assert_ne!(kind, SectionKind::Other, "{name:?} is listed under an unknown section");
+            assert_eq!(all.insert(name, kind), None, "{name:?} is listed twice");
             assert_eq!(find_section_kind(name), Some(kind));
         }
         assert!(all.len() > 500, "{}", all.len());

@@ -1,11 +1,12 @@
-//! Escapes a recorded value so that it stays on one line: names, branches and prompts can hold control characters.
-//! Input: untrusted text. Output: the text with unsafe characters escaped, so that it can neither start a line nor hide
-//! one. Everything composed for a brief or an agent passes through here.
+//! Escapes recorded values so that they stay on one line: names, branches and prompts can contain control
+//! characters. Takes untrusted text, returns it with unsafe characters escaped, so that it can neither start
+//! nor hide a line. All text composed for a brief or an agent passes through here.
 
 use std::borrow::Cow;
 
-/// Whether a character can do more than be displayed: control characters (C0, DEL, C1), marks that change the direction of
-/// text, line and paragraph separators, the byte order mark and the invisible tag characters.
+/// Whether a character affects how other text is displayed: control characters (C0, DEL, C1), marks that
+/// change the text direction, line and paragraph separators, the byte order mark, and invisible tag
+/// characters.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -20,8 +21,9 @@ pub fn is_unsafe(c: char) -> bool {
         )
 }
 
-/// Text on one line. An unsafe character is written as `\u{…}` with its code in hex, a line break as `\u{a}`. A backslash
-/// that would begin such an escape is written as `\u{5c}`, so that two different texts never read the same.
+/// Escapes text so that it stays on one line. An unsafe character becomes `\u{…}` with its code point in hex;
+/// a line break becomes `\u{a}`. A backslash that would start such an escape becomes `\u{5c}`, so that two
+/// different texts never look the same.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) && !text.contains("\\u{") {
         return Cow::Borrowed(text);
@@ -46,7 +48,7 @@ mod tests {
     fn line_breaks_and_control_characters_are_escaped() {
         assert_eq!(one_line("a\n\n## b"), r"a\u{a}\u{a}## b");
         assert_eq!(one_line("a\r\u{1b}[2J\u{85}\u{2028}\u{202e}"), r"a\u{d}\u{1b}[2J\u{85}\u{2028}\u{202e}");
-        assert_eq!(one_line(r"a\u{a}"), r"a\u{5c}u{a}", "a name that looks escaped is told from one that is");
+        assert_eq!(one_line(r"a\u{a}"), r"a\u{5c}u{a}", "a literal escape differs from an escaped character");
         for plain in ["src/a b.rs", r"C:\users\x", "שלום 👩‍💻 é", "# x | `y`"] {
             assert_eq!(one_line(plain), plain);
         }

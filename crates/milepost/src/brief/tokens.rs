@@ -1,24 +1,27 @@
-//! Counts the tokens of a text. The default needs no vocabulary and rather overestimates; exact counts are a feature.
-//! Counts are in quarters of a token, so that the counts of parts can be added before rounding.
+//! Counts the tokens of a text. The default tokenizer needs no vocabulary and tends to overestimate; exact
+//! counts are an optional feature. Counts are in quarters of a token, so that parts can be added before
+//! rounding.
 
-/// Quarters of a token in a token.
+/// Number of quarters in a token; counts are in quarters.
 pub const QUARTERS_PER_TOKEN: u64 = 4;
 
-/// Counts tokens.
+/// Counts the tokens of a text.
 pub trait Tokenizer: Send + Sync {
-    /// What it is called in results.
+    /// The name that results report.
     fn name(&self) -> &str;
 
-    /// How many quarters of a token a text takes. Lines counted one by one must not give less than lines together.
+    /// The number of quarter tokens that a text takes. Lines counted one by one must not add up to less than
+    /// the whole text.
     fn quarters(&self, text: &str) -> u64;
 
-    /// Whether a text takes more than so many; a tokenizer that adds up line by line need not read all of it.
+    /// Whether a text takes more than `quarters` quarter tokens. A tokenizer can override this to stop as
+    /// soon as the limit is exceeded.
     fn exceeds(&self, text: &str, quarters: u64) -> bool {
         self.quarters(text) > quarters
     }
 }
 
-/// A tokenizer and a factor for models whose tokenizer is not public.
+/// A tokenizer with a scale factor, for models whose tokenizer is not public.
 #[derive(Clone, Copy)]
 pub struct TokenCounter<'a> {
     tokenizer: &'a dyn Tokenizer,
@@ -38,17 +41,17 @@ impl Default for TokenCounter<'_> {
 }
 
 impl<'a> TokenCounter<'a> {
-    /// Counts with this tokenizer.
+    /// Counts with a tokenizer, unscaled.
     pub fn new(tokenizer: &'a dyn Tokenizer) -> Self {
         Self { tokenizer, scale: 1.0 }
     }
 
-    /// Counts so many times as much; `None` for a factor that is no positive number up to 1,000.
+    /// Multiplies every count by `scale`; `None` unless it is greater than 0 and at most 1000.
     pub fn scaled(self, scale: f64) -> Option<Self> {
         (scale > 0.0 && scale <= 1000.0).then_some(Self { scale, ..self })
     }
 
-    /// What counts, and by which factor.
+    /// The name of the tokenizer, with the scale factor if it is not 1.
     pub fn name(&self) -> String {
         match self.scale {
             1.0 => self.tokenizer.name().to_owned(),
@@ -56,7 +59,7 @@ impl<'a> TokenCounter<'a> {
         }
     }
 
-    /// How many tokens a text takes.
+    /// The number of tokens that a text takes, rounded up.
     pub fn tokens(&self, text: &str) -> u64 {
         self.round_up(self.quarters(text))
     }
@@ -65,7 +68,7 @@ impl<'a> TokenCounter<'a> {
         self.tokenizer.quarters(text)
     }
 
-    /// Whether a text takes more than so many tokens.
+    /// Whether a text takes more than `tokens` tokens.
     pub(super) fn exceeds(&self, text: &str, tokens: u64) -> bool {
         match self.scale == 1.0 {
             true => self.tokenizer.exceeds(text, tokens.saturating_mul(QUARTERS_PER_TOKEN)),
@@ -73,7 +76,7 @@ impl<'a> TokenCounter<'a> {
         }
     }
 
-    /// Quarters as tokens, rounded up.
+    /// Converts quarters to tokens, scaled and rounded up.
     pub(super) fn round_up(&self, quarters: u64) -> u64 {
         if self.scale == 1.0 {
             return quarters.div_ceil(QUARTERS_PER_TOKEN);
@@ -82,7 +85,8 @@ impl<'a> TokenCounter<'a> {
     }
 }
 
-/// The default: words by their length, digits by three, marks by two, other scripts by what their letters cost.
+/// The default tokenizer. Estimates words by their length, digits in groups of three, punctuation in pairs,
+/// and other scripts by a cost per character.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeuristicTokenizer;
 
@@ -97,7 +101,7 @@ impl Tokenizer for HeuristicTokenizer {
         }
         let (mut total, mut rest) = (0, text);
         while total <= quarters && !rest.is_empty() {
-            // Lines in portions, since the end of one is where nothing is cut apart.
+            // Counts portions that end at a line end, because no token crosses it.
             let portion =
                 rest.as_bytes().iter().skip(1024).position(|b| *b == b'\n').map_or(rest.len(), |n| n + 1025);
             let (now, after) = rest.split_at(portion);
@@ -112,12 +116,12 @@ impl Tokenizer for HeuristicTokenizer {
         let (mut at, mut total, mut before) = (0, 0, ByteClass::Newline);
         while let Some(&byte) = bytes.get(at) {
             let class = class_of(byte);
-            // Characters beyond ASCII are counted one by one.
+            // Non-ASCII characters are counted one by one.
             let mut end = if class == ByteClass::NonAscii { at + 1 } else { run_end(bytes, at, class) };
             let n = (end - at) as u64;
             total += match class {
                 ByteClass::Lower => word_cost(n, before),
-                // A capital begins a word; several are a word of their own.
+                // One capital starts a word; a run of capitals is a separate word.
                 ByteClass::Upper if n == 1 => {
                     end = run_end(bytes, end, ByteClass::Lower);
                     word_cost((end - at) as u64, before)
@@ -127,7 +131,7 @@ impl Tokenizer for HeuristicTokenizer {
                 ByteClass::Space => space_cost(n, bytes.get(end)),
                 ByteClass::Newline => {
                     end = at + 1;
-                    // The end of a line with something on it, of one that ends in a mark, and of an empty one.
+                    // A line end costs less after punctuation and on an empty line.
                     match before {
                         ByteClass::Newline | ByteClass::Punctuation => 1,
                         _ => QUARTERS_PER_TOKEN,
@@ -149,7 +153,7 @@ impl Tokenizer for HeuristicTokenizer {
     }
 }
 
-/// A lower bound of the number of words, each of which takes at least one token; faster than counting tokens.
+/// A lower bound on the number of words, each of which takes at least one token. Faster than counting tokens.
 fn min_word_count(text: &str) -> u64 {
     let begins = |(before, first): (&u8, &u8)| u8::from((*before == b' ') & first.is_ascii_alphabetic());
     let portion = |bytes: &[u8]| bytes.iter().zip(bytes.iter().skip(1)).map(begins).sum::<u8>();
@@ -189,7 +193,7 @@ fn class_of(byte: u8) -> ByteClass {
     CLASSES[usize::from(byte)]
 }
 
-/// Where the run of a class that begins at `at` ends.
+/// The end of the run of bytes of one class that starts at `at`.
 fn run_end(bytes: &[u8], at: usize, class: ByteClass) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().position(|&byte| self::class_of(byte) != class).unwrap_or(rest.len())
@@ -201,7 +205,8 @@ impl ByteClass {
     }
 }
 
-/// A word in small letters, perhaps with a capital in front. Scraps between digits and capitals cost more than words.
+/// The cost of a lower-case word of `n` letters, possibly with a leading capital. A fragment of one or two
+/// letters directly after a letter or a digit costs more.
 fn word_cost(n: u64, before: ByteClass) -> u64 {
     let scrap = n <= 2 && matches!(before, ByteClass::Lower | ByteClass::Upper | ByteClass::Digit);
     let cost = match n {
@@ -213,7 +218,7 @@ fn word_cost(n: u64, before: ByteClass) -> u64 {
     cost + 2 * u64::from(scrap)
 }
 
-/// Blanks: one is part of the word after it, but not of a number.
+/// The cost of `n` spaces. A single space is part of the following word, but not of a number.
 fn space_cost(n: u64, next: Option<&u8>) -> u64 {
     match (n, next.copied().map(class_of)) {
         (1, Some(ByteClass::Digit)) => QUARTERS_PER_TOKEN,
@@ -222,7 +227,8 @@ fn space_cost(n: u64, next: Option<&u8>) -> u64 {
     }
 }
 
-/// A run of marks: two by two, long runs of the same mark at once, and one right before letters for less.
+/// The cost of a run of punctuation. Characters count in pairs, and four or more equal ones count together. A
+/// single character that joins a following letter costs less.
 fn punctuation_cost(run: &[u8], before: ByteClass, next: Option<&u8>) -> u64 {
     if run.len() == 1 {
         let joins =
@@ -243,20 +249,20 @@ fn punctuation_cost(run: &[u8], before: ByteClass, next: Option<&u8>) -> u64 {
     total + QUARTERS_PER_TOKEN * loose.div_ceil(2)
 }
 
-/// One character beyond ASCII: what it costs and where the next one begins.
+/// The cost of the non-ASCII character at `at`, and the start of the next character.
 fn non_ascii_cost(text: &str, at: usize) -> (u64, usize) {
     let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else {
         return (QUARTERS_PER_TOKEN, at + 1);
     };
     let cost = match c as u32 {
-        // Latin letters with marks break words apart.
+        // Accented Latin letters split a word into more tokens.
         0x80..=0x24f => 5,
         // Greek, Cyrillic.
         0x370..=0x3ff => 4,
         0x400..=0x52f => 2,
         // Hebrew, Arabic.
         0x590..=0x6ff | 0x750..=0x77f => 4,
-        // Scripts of India and South East Asia.
+        // Scripts of India and South-East Asia.
         0x900..=0xfff => 5,
         0x1780..=0x17ff => 8,
         // Dashes, quotes, dots, arrows.

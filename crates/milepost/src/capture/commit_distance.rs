@@ -1,5 +1,5 @@
-//! Compares a commit with what is checked out, for a run that comes from another clone, and makes the diff of what is
-//! not committed. In: a folder and a commit. Out: the distance or the diff. Must not change the repository.
+//! Compares a commit with the checked-out commit, for a run that comes from another clone, and produces the
+//! diff of the uncommitted changes. Must not change the repository.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 use crate::git::{self, Git};
 use crate::store::project_paths::ProjectPaths;
 
-/// How long git may take.
+/// Maximum duration of all git commands together.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// How much it may print, unless a difference is asked for.
+/// Maximum size of git's output, except for a diff.
 const ANSWER_LIMIT: u64 = 4096;
-/// The largest difference that is given out.
+/// Maximum size of a diff.
 const DIFF_LIMIT: u64 = 64 << 20;
 
-/// How the commit that is checked out relates to another one.
+/// The relation of the checked-out commit to another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitDistance {
-    /// On that commit.
+    /// Both are the same commit.
     Same,
-    /// This many commits are missing.
+    /// The checked-out commit lacks this number of commits.
     Behind(u64),
-    /// This many commits are only in what is checked out.
+    /// The checked-out commit has this number of additional commits.
     Ahead(u64),
     /// Both have commits that the other lacks.
     Diverged {
-        /// Commits that are only in what is checked out.
+        /// Number of commits that only the checked-out commit has.
         ahead: u64,
-        /// Commits that are missing.
+        /// Number of commits that the checked-out commit lacks.
         behind: u64,
     },
     /// The commit is not in this repository.
     Missing,
-    /// It cannot be said, and why.
+    /// The distance cannot be determined, for this reason.
     Unknown(String),
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Display for CommitDistance {
     }
 }
 
-/// Compares a commit with what is checked out in `folder`. Takes no lock and changes nothing.
+/// Compares a commit with the commit checked out in `folder`. Takes no lock and changes nothing.
 pub fn commit_distance(folder: &Path, commit: &str) -> CommitDistance {
     if !git::is_object_name(commit) {
         return CommitDistance::Unknown(format!("\"{commit}\" is not a commit"));
@@ -77,14 +77,14 @@ pub fn commit_distance(folder: &Path, commit: &str) -> CommitDistance {
         (Some((0, ahead)), _) => CommitDistance::Ahead(ahead),
         (Some((behind, ahead)), _) => CommitDistance::Diverged { ahead, behind },
         (None, Err(why)) => CommitDistance::Unknown(why),
-        (None, Ok(_)) => CommitDistance::Unknown("this repository has no commit".into()),
+        (None, Ok(_)) => CommitDistance::Unknown("this repository has no commits".into()),
     }
 }
 
-/// The commit that is checked out, and what of it was changed and not committed, as git writes it. Submodules count by
+/// Returns the checked-out commit and git's diff of the uncommitted changes. Submodules are compared by
 /// their commit.
 pub fn uncommitted_diff(folder: &Path) -> Result<(String, String), String> {
-    const NONE: &str = "this is no git repository with a commit";
+    const NONE: &str = "not a git repository with a commit";
     let query = GitQuery::new(folder)?.ok_or(NONE)?;
     let (ok, head) = query.run(&["rev-parse", "--verify", "HEAD"], ANSWER_LIMIT)?;
     if !ok {
@@ -109,14 +109,14 @@ pub fn uncommitted_diff(folder: &Path) -> Result<(String, String), String> {
     }
 }
 
-/// Git on the repository of a folder, with one time limit for all that is asked.
+/// Git on the repository of a folder, with one time limit for all queries.
 struct GitQuery {
     git: Git,
     deadline: Instant,
 }
 
 impl GitQuery {
-    /// `None` outside of repositories, and where query is no such folder.
+    /// Returns `None` if the folder does not exist or is not in a repository.
     fn new(folder: &Path) -> Result<Option<Self>, String> {
         let deadline = git::deadline_in(TIME_LIMIT);
         let Some(repository) = ProjectPaths::find(folder).ok().and_then(|paths| paths.repository) else {
@@ -126,10 +126,10 @@ impl GitQuery {
         Ok(Some(Self { git, deadline }))
     }
 
-    /// Runs git; gives whether it ended well, and its output.
+    /// Runs git. Returns whether it succeeded, and its output.
     fn run(&self, args: &[&str], limit: u64) -> Result<(bool, String), String> {
         let done = self.git.output(args, self.deadline, limit).map_err(|e| e.to_string())?;
-        let text = String::from_utf8(done.output).map_err(|_| "the difference is not UTF-8".to_owned())?;
+        let text = String::from_utf8(done.output).map_err(|_| "git's output is not UTF-8".to_owned())?;
         Ok((done.status.success(), text))
     }
 }

@@ -1,5 +1,6 @@
-//! Reads the state of a repository: branch, commit, and every path that changed. In: a repository and the run's baseline.
-//! Out: facts for the capture, whatever the bytes of paths and the user's settings. Must not take a lock.
+//! Reads the state of a repository: branch, commit and every changed path. Takes a repository and the run's
+//! baseline, and adds the facts to the capture. Handles paths of any bytes and any user settings. Must not
+//! take a lock.
 
 use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use crate::git::{Git, GitError, is_object_name};
 use crate::model::{GitFacts, PathText, RenamedFile};
 use crate::store::Repository;
 
-/// Settings of the user's that would change the answer.
+/// Overrides for user settings that would change the output.
 const SETTINGS: [&str; 6] = [
     "core.excludesFile=/dev/null",
     "status.showUntrackedFiles=all",
@@ -20,10 +21,10 @@ const SETTINGS: [&str; 6] = [
     "diff.renameLimit=1000",
 ];
 
-/// A longer path is not kept: no file system has one, but a commit can.
+/// Maximum length of a path. No file system allows a longer one, but a commit can contain it.
 const PATH_LIMIT: usize = 64 << 10;
 
-/// Git does not look into submodules: it would run itself there, with their own configuration.
+/// Git does not inspect submodules: it would run itself there, with their configuration.
 const STATUS_ARGS: [&str; 9] = [
     "status",
     "--porcelain=v2",
@@ -36,13 +37,13 @@ const STATUS_ARGS: [&str; 9] = [
     "--no-column",
 ];
 
-/// What an empty folder is called, by the length of a repository's object names.
+/// Object names of the empty tree in SHA-1 and SHA-256 repositories.
 const EMPTY_TREE_IDS: [&str; 2] = [
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 ];
 
-/// Looks at a repository, and adds what it finds.
+/// Reads a repository and adds the facts to `capture`.
 pub(super) fn capture_git(
     repository: &Repository,
     root: &Path,
@@ -72,7 +73,9 @@ pub(super) fn capture_git(
             capture.git = status.facts;
             capture.skipped.extend(complaints);
             if status.left_out > 0 {
-                capture.skipped.push(format!("git: {} more paths than {}", status.left_out, bounds.paths));
+                capture
+                    .skipped
+                    .push(format!("git: {} paths over the limit of {}", status.left_out, bounds.paths));
             }
         }
         Err(why) => {
@@ -81,17 +84,17 @@ pub(super) fn capture_git(
         }
     }
     let Some(head) = capture.git.head.clone() else {
-        // No commit yet: there is nothing that could have been committed.
+        // Without a commit, no file was committed.
         capture.committed_known = true;
         return;
     };
     let base = match &since.base {
-        // The run begins here, or nothing was committed since the last look.
+        // The run starts at this commit.
         None => head.as_str(),
         Some(base) if base.is_empty() => EMPTY_TREE_IDS[usize::from(head.len() > 40)],
         Some(base) if is_object_name(base) => base,
         Some(_) => {
-            let why = "files of commits: the first commit of the run is not an object name";
+            let why = "committed files: the first commit of the run is not an object name";
             return capture.skipped.push(why.into());
         }
     };
@@ -119,19 +122,21 @@ pub(super) fn capture_git(
             capture.committed = committed;
             capture.committed_known = true;
             if left_out > 0 {
-                capture.skipped.push(format!("commits: {left_out} more paths than {}", bounds.paths));
+                capture
+                    .skipped
+                    .push(format!("committed files: {left_out} paths over the limit of {}", bounds.paths));
             }
         }
-        Err(why) => capture.skipped.push(format!("files of commits since {base}: {why}")),
+        Err(why) => capture.skipped.push(format!("files committed since {base}: {why}")),
     }
 }
 
-/// Arguments for a subcommand, with the settings that the answer depends on.
+/// The arguments of a subcommand, preceded by the settings that its output depends on.
 fn with_settings<'a>(args: &[&'a str]) -> Vec<&'a str> {
     SETTINGS.into_iter().flat_map(|setting| ["-c", setting]).chain(args.iter().copied()).collect()
 }
 
-/// Runs git; gives what was made of its output, and what it complained about.
+/// Runs git. Returns the parsed output and git's error messages.
 fn run_git<T: Send + 'static>(
     git: &Git,
     args: &[&str],
@@ -153,13 +158,13 @@ fn describe_error(error: GitError, bounds: &CaptureLimits) -> String {
     }
 }
 
-/// From git's paths, which count from the worktree, to the project's.
+/// Maps git's paths, which are relative to the worktree, to paths relative to the project.
 #[derive(Clone)]
 struct PathMapping {
     worktree: PathBuf,
     root: PathBuf,
     store: StorePaths,
-    /// Maximum number of paths that are kept.
+    /// Maximum number of paths to keep.
     max_paths: usize,
 }
 
@@ -178,7 +183,7 @@ impl PathMapping {
     }
 }
 
-/// What `git status` says, read as it comes.
+/// The parsed output of `git status`.
 struct StatusOutput {
     facts: GitFacts,
     left_out: usize,
@@ -237,7 +242,7 @@ impl StatusOutput {
         }
     }
 
-    /// One entry: `XY` says how index and commit, and worktree and index, differ.
+    /// Adds an entry that starts with `XY`: `X` is the change in the index, `Y` the change in the worktree.
     fn add_changed(&mut self, entry: &[u8], path: &[u8]) {
         if entry.first().is_some_and(|x| *x != b'.') {
             self.add_path(path, |facts| &mut facts.staged);
@@ -250,11 +255,11 @@ impl StatusOutput {
     fn add_renamed(&mut self, entry: &[u8], from: &[u8]) {
         let to = path_after(entry, 8);
         self.add_changed(entry, to);
-        // A copy leaves where it came from as it was.
+        // A copy does not change its source.
         if path_after(entry, 7).first() != Some(&b'R') {
             return;
         }
-        // Renamed in the worktree alone: where it was is gone from there, too.
+        // After a rename in the worktree only, the old path is missing there.
         if entry.get(1) == Some(&b'R') {
             self.add_path(from, |facts| &mut facts.modified);
         }
@@ -265,12 +270,12 @@ impl StatusOutput {
     }
 }
 
-/// What stands behind so many fields: a path, which may hold blanks itself.
+/// The path after this number of fields. The path itself may contain spaces.
 fn path_after(entry: &[u8], fields: usize) -> &[u8] {
     entry.splitn(fields + 1, |byte| *byte == b' ').nth(fields).unwrap_or_default()
 }
 
-/// The next piece, up to a zero byte and cut off where it is too long; false at the end.
+/// Reads the next record, up to a zero byte, and truncates it to [`PATH_LIMIT`]. Returns false at the end.
 fn read_record(out: &mut dyn BufRead, piece: &mut Vec<u8>) -> io::Result<bool> {
     piece.clear();
     let read = out.take(PATH_LIMIT as u64).read_until(0, piece)?;

@@ -1,5 +1,5 @@
-//! Reads manifest files: language, package manager, test command. In: a folder. Out: the facts of each known file, or why
-//! it could not be read. Must not follow a link out of the folder.
+//! Reads language, package manager and test command from manifest files. Takes a folder, and returns the
+//! facts of each known file or why it could not be read. Must not follow a link out of the folder.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::fs::bounded;
 use crate::model::Manifest;
 
-/// The most that is read of one file.
+/// Maximum number of bytes read from one file.
 const READ_LIMIT: u64 = 1 << 20;
 
-/// The name of a file, the facts that its presence states, and the function that finds more in its text.
+/// A file name, the facts that its presence implies, and the function that extracts more from its text.
 type KnownManifest =
     (&'static str, &'static [(&'static str, &'static str)], fn(&str) -> Vec<(String, String)>);
 
@@ -44,7 +44,7 @@ const KNOWN_MANIFESTS: [KnownManifest; 22] = [
     ("Makefile", &[], make),
 ];
 
-/// Reads the manifest files that lie in a folder.
+/// Reads the manifest files in a folder.
 pub fn read_manifests(folder: &Path) -> Vec<Manifest> {
     let mut found = Vec::new();
     for (file, stated, parse) in KNOWN_MANIFESTS {
@@ -68,8 +68,8 @@ pub fn read_manifests(folder: &Path) -> Vec<Manifest> {
     found
 }
 
-/// A file's text; `None` where there is no such file. A pipe or a folder of that name is not opened, and a link is
-/// followed only within the folder.
+/// Returns the text of a file, or `None` if it does not exist. Opens only regular files, and follows a link
+/// only within the folder.
 fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let mut path = folder.join(name);
     let message = |e: std::io::Error| e.to_string();
@@ -77,7 +77,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
         Ok(about) if about.is_symlink() => {
             path = std::fs::canonicalize(&path).map_err(message)?;
             if !path.starts_with(std::fs::canonicalize(folder).map_err(message)?) {
-                return Err("it leads out of the project".to_owned());
+                return Err("the link points outside the project".to_owned());
             }
         }
         Ok(_) => {}
@@ -90,7 +90,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
     file.take(READ_LIMIT).read_to_end(&mut bytes).map_err(message)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),
-        // A file that is longer than what is read may end in the middle of a character.
+        // A truncated file may end in the middle of a character.
         Err(e) if size > READ_LIMIT => {
             let valid = e.utf8_error().valid_up_to();
             let bytes = e.into_bytes();
@@ -104,7 +104,7 @@ fn no_facts(_: &str) -> Vec<(String, String)> {
     Vec::new()
 }
 
-/// `key = "value"` of a table, as far as one line holds it.
+/// The value of `key = "value"` in a table, if it is on one line.
 fn toml_value<'t>(text: &'t str, table: &str, key: &str) -> Option<&'t str> {
     let mut inside = false;
     for line in text.lines().map(str::trim) {
@@ -149,7 +149,7 @@ fn package_json(text: &str) -> Vec<(String, String)> {
     add("Build command", script("build"));
     add("Node", all.get("engines").and_then(|engines| engines.get("node")));
     if all.is_empty() && !text.trim().is_empty() {
-        facts.push(("package.json".to_owned(), "is no JSON object".to_owned()));
+        facts.push(("package.json".to_owned(), "not a JSON object".to_owned()));
     }
     facts
 }
@@ -243,12 +243,12 @@ mod tests {
         write(&project.join("deep"), "go.mod", "module inside\n");
         symlink("../outside/Cargo.toml", project.join("Cargo.toml")).unwrap();
         symlink("deep/go.mod", project.join("go.mod")).unwrap();
-        // Larger than what is read of it.
+        // Larger than the read limit.
         File::create(project.join("package-lock.json")).unwrap().set_len(READ_LIMIT + 1).unwrap();
         let found = read_manifests(&project);
         let errors: Vec<_> = found.iter().map(|m| (m.file.as_str(), m.error.as_deref())).collect();
         let expected = [
-            ("Cargo.toml", Some("it leads out of the project")),
+            ("Cargo.toml", Some("the link points outside the project")),
             ("package-lock.json", None),
             ("go.mod", None),
         ];

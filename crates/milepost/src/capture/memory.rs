@@ -1,5 +1,5 @@
-//! Measures memory. In: a process, or the root of a tree of processes. Out: resident memory now and at its peak, as /proc
-//! reports it; nothing where there is no /proc.
+//! Measures memory. Takes a process or the root of a process tree, and returns its current and peak resident
+//! memory from /proc. Without /proc, there is no result.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,31 +9,31 @@ use std::time::Duration;
 use crate::fs::proc;
 use crate::model::MemoryUsage;
 
-/// Whose memory counts.
+/// The processes whose memory is measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Process {
-    /// Nobody's.
+    /// No process.
     #[default]
     None,
-    /// The owner of the run that the capture is for: the engine finds it in the run's record.
+    /// The owner of the captured run. The engine finds it in the run's record.
     Owner,
-    /// This process: the host of the library. What it knows of its heap can be given along.
+    /// This process, which hosts the library. It can add its heap usage.
     Host {
-        /// Heap in use, where the host knows it.
+        /// Heap in use, if the host knows it.
         heap_used: Option<u64>,
     },
-    /// A process and all that it has started, but for this process.
+    /// A process and all its descendants, except this process.
     Tree {
-        /// The root.
+        /// The root process.
         pid: u32,
-        /// Whether the root itself counts, or only what it has started.
+        /// Whether the root itself is included, or only its descendants.
         with_root: bool,
     },
-    /// A watched tree, with the most it ever used; it may have ended.
+    /// A watched process tree with its peak. The tree may have ended.
     Watched(Arc<PeakWatch>),
 }
 
-/// Memory as it is now.
+/// Measures the current memory.
 pub(super) fn measure(process: &Process) -> Option<MemoryUsage> {
     let memory = |rss: Option<u64>, peak: Option<u64>| {
         (rss.is_some() || peak.is_some()).then(|| MemoryUsage {
@@ -59,7 +59,7 @@ pub(super) fn measure(process: &Process) -> Option<MemoryUsage> {
     }
 }
 
-/// Resident bytes now, and the most that is known for sure.
+/// Current resident bytes, and a lower bound of the peak.
 #[derive(Debug, Clone, Copy, Default)]
 struct ResidentMemory {
     rss: u64,
@@ -67,18 +67,18 @@ struct ResidentMemory {
 }
 
 fn resident_memory(pid: u32) -> Option<ResidentMemory> {
-    // What is asked for stands in its first half.
+    // `read_file` returns only the beginning of the file, which contains the required lines.
     let status = proc::read_file(&format!("/proc/{pid}/status"))?;
     let value = |name: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
     };
-    // A process that has ended and was not waited for has no memory.
+    // A zombie process has no memory.
     let rss = value("VmRSS:")?;
     Some(ResidentMemory { rss, peak: value("VmHWM:").unwrap_or(rss) })
 }
 
-/// Of all processes of a tree; the peak is at least that of the largest one.
+/// The sum over a process tree. The peak is at least that of the largest process.
 fn resident_memory_of_tree(root: u32, with_root: bool) -> Option<ResidentMemory> {
     let (mut waiting, mut seen) = (vec![root], HashSet::from([std::process::id()]));
     let mut total: Option<ResidentMemory> = None;
@@ -97,7 +97,7 @@ fn resident_memory_of_tree(root: u32, with_root: bool) -> Option<ResidentMemory>
     total.map(|used| ResidentMemory { peak: used.peak.max(used.rss), ..used })
 }
 
-/// The processes that a process has started, by any of its threads.
+/// The children of a process, started by any of its threads.
 fn children(pid: u32) -> Vec<u32> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists =
@@ -107,8 +107,8 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Watches how much a tree of processes uses, often at first and ever more seldom, so that a short command is seen at all
-/// and a long one costs nothing.
+/// Samples the memory of a process tree: often at first, so that short commands are measured, then less and
+/// less often, so that long ones cost almost nothing.
 #[derive(Debug)]
 pub struct PeakWatch {
     pid: u32,
@@ -121,7 +121,7 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
 impl PeakWatch {
-    /// Watches a process and all that it starts, until told to end.
+    /// Watches a process and its descendants until [`stop`](Self::stop) is called.
     pub fn start(pid: u32) -> Arc<Self> {
         let watch = Arc::new(Self {
             pid,
@@ -131,7 +131,7 @@ impl PeakWatch {
         });
         let inside = watch.clone();
         let thread = std::thread::Builder::new().name("milepost-memory".into()).stack_size(256 << 10);
-        // Without a thread there is still what captures see.
+        // Without the thread, captures still take samples.
         let _ = thread.spawn(move || inside.sample_until_stopped());
         watch
     }
@@ -140,7 +140,7 @@ impl PeakWatch {
         let mut pause = FIRST_INTERVAL;
         let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
         while !*ended {
-            // A process that has only just begun has no memory of its own yet.
+            // Wait before the first sample: a process that has just started has no memory of its own yet.
             ended = self.changed.wait_timeout(ended, pause).unwrap_or_else(|e| e.into_inner()).0;
             if !*ended {
                 drop(ended);
@@ -151,19 +151,19 @@ impl PeakWatch {
         }
     }
 
-    /// Looks now; `None` where nothing of it runs.
+    /// Takes a sample; `None` if no process of the tree is running.
     fn sample(&self) -> Option<u64> {
         let used = resident_memory_of_tree(self.pid, true)?;
         self.peak.fetch_max(used.peak, Ordering::Relaxed);
         Some(used.rss)
     }
 
-    /// The most that was seen; 0 for nothing.
+    /// The highest sample; 0 if there is none.
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Ends the watch; what it saw stays.
+    /// Stops watching. The peak remains available.
     pub fn stop(&self) {
         *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
         self.changed.notify_all();

@@ -1,6 +1,6 @@
-//! Reads the state of the workspace: git, watched folders, memory. In: the folders to read, and what a run remembers of
-//! earlier captures. Out: a capture, which also says what could not be read. Must not fail, take a lock, write, or take
-//! longer than its limits. Nothing else reads the workspace.
+//! Reads the state of the workspace: git, watched folders, memory. Takes the folders to read and the facts
+//! from earlier captures of the run, and returns a capture that also lists what could not be read. Must not
+//! fail, take a lock, write, or exceed its limits. Nothing else reads the workspace.
 
 pub mod commit_distance;
 mod git;
@@ -24,20 +24,20 @@ use crate::model::{CaptureHistory, GitFacts, MemoryUsage, PathText, WatchedFiles
 use crate::store::project_paths::{self, ProjectPaths};
 use crate::store::{Repository, StoreUrl};
 
-/// The folder that is watched wherever it exists.
+/// The folder that is watched by default, if it exists.
 pub const DEFAULT_WATCHED_FOLDER: &str = ".aiwg";
 
-/// What `git.error` says outside of repositories.
+/// The value of `git.error` outside of a repository.
 pub const NO_REPOSITORY: &str = "not a git repository";
 
-/// How much a capture may hold and cost.
+/// Limits on the size and duration of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaptureLimits {
-    /// Paths of git's lists together, of the watched folders, and of the touched files.
+    /// Maximum number of paths in git's lists together, in the watched folders, and in the touched files.
     pub paths: usize,
-    /// Bytes of all paths.
+    /// Maximum size of all paths, in bytes.
     pub bytes: usize,
-    /// How long a capture may take.
+    /// Maximum duration of a capture.
     pub time: Duration,
 }
 
@@ -50,63 +50,64 @@ impl Default for CaptureLimits {
 /// What to capture.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureOptions {
-    /// The project's root; paths are relative to it.
+    /// The project's root. Paths are relative to it.
     pub root: PathBuf,
-    /// Folders to watch, beside `.aiwg` where it exists: absolute, or relative to the root.
+    /// Folders to watch in addition to `.aiwg`: absolute, or relative to the root.
     pub watch: Vec<PathBuf>,
-    /// More folders to watch, for this run: its later captures watch them too.
+    /// Further folders to watch in this run. Later captures of the run watch them too.
     pub watch_in_run: Vec<PathBuf>,
-    /// The store, whose files are no part of the work.
+    /// The store, whose files are not part of the work.
     pub store: Option<StoreUrl>,
-    /// The user's home folder: a repository there is not read.
+    /// The user's home folder. A repository with this root is not read.
     pub home: Option<PathBuf>,
-    /// Reads a repository even if its root is the home folder or `/`.
+    /// Read a repository even if its root is the home folder or `/`.
     pub allow_home_repository: bool,
-    /// Whose memory counts.
+    /// The processes whose memory is measured.
     pub process: Process,
-    /// Limits of size and time.
+    /// Limits on size and time.
     pub limits: CaptureLimits,
 }
 
 impl CaptureOptions {
-    /// Captures a project with the default options.
+    /// The default options for the project at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), ..Self::default() }
     }
 }
 
-/// What a run remembers of earlier captures.
+/// Facts from earlier captures of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaptureBaseline {
-    /// The commit the run began at; empty where there was none.
+    /// The commit at which the run started; empty if there was none.
     pub base: Option<String>,
     /// The commit up to which touched files are known.
     pub head: Option<String>,
 }
 
-/// A capture of the workspace, before it is joined with earlier captures of the run.
+/// A capture of the workspace, before it is merged with earlier captures of the run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkspaceCapture {
     /// The state of the git repository.
     pub git: GitFacts,
-    /// Files that commits since the run's first one have changed.
+    /// Files changed by commits since the run started.
     pub committed: Vec<PathText>,
-    /// Whether `committed`, with what the run knew before, is all of them.
+    /// Whether `committed` is complete, together with the files from earlier captures.
     pub committed_known: bool,
     /// The files in the watched folders.
     pub watched: WatchedFiles,
-    /// Memory of the watched processes.
+    /// Memory of the measured processes.
     pub memory: Option<MemoryUsage>,
-    /// What was left out, and why.
+    /// What was omitted, and why.
     pub skipped: Vec<String>,
-    /// The folders that were asked for this run, so that its other commands look there too.
+    /// The folders requested for this run, so that its other commands watch them too.
     pub watch: Vec<String>,
-    /// The captures that the run had when this one was made; a save that finds others reads them again.
+    /// The run's capture history at the time of this capture. A save that finds a different history reads it
+    /// again.
     pub(crate) after: Option<CaptureHistory>,
 }
 
 impl WorkspaceCapture {
-    /// A capture of nothing, that says why.
+    /// An empty capture that states why it failed.
     pub fn failed(why: impl Into<String>) -> Self {
         let why = why.into();
         let git = GitFacts { error: Some(why.clone()), ..GitFacts::default() };
@@ -115,7 +116,7 @@ impl WorkspaceCapture {
 }
 
 impl From<Workspace> for WorkspaceCapture {
-    /// The capture of a checkpoint that was not saved yet.
+    /// Converts the workspace of a checkpoint that is not saved yet.
     fn from(workspace: Workspace) -> Self {
         Self {
             git: workspace.git.unwrap_or_default(),
@@ -128,7 +129,7 @@ impl From<Workspace> for WorkspaceCapture {
     }
 }
 
-/// Captures the workspace; git and the watched folders are read in parallel.
+/// Captures the workspace. Reads git and the watched folders in parallel.
 pub fn capture_workspace(options: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
     let deadline = Instant::now() + options.limits.time;
     let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
@@ -140,7 +141,7 @@ pub fn capture_workspace(options: &CaptureOptions, since: &CaptureBaseline) -> W
         let spawn =
             |work| std::thread::Builder::new().name("milepost-watch".into()).spawn_scoped(threads, work);
         let watching = || watched_folders::list_files(&root, &folders, &store, &options.limits, deadline);
-        // A thread of its own only where there is something to do meanwhile.
+        // A separate thread is useful only if git is read at the same time.
         let thread = (repository.is_ok() && !folders.is_empty()).then(|| spawn(watching));
         capture.memory = memory::measure(&options.process);
         match &repository {
@@ -160,13 +161,13 @@ pub fn capture_workspace(options: &CaptureOptions, since: &CaptureBaseline) -> W
     capture
 }
 
-/// Whether a capture takes no time: there is no repository, and nothing is watched.
+/// Whether a capture takes no time: no repository and no watched folder exists.
 pub fn is_instant(options: &CaptureOptions) -> bool {
     let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
     watched_folders::watched_folders(&root, options).is_empty() && find_repository(options, &root).is_err()
 }
 
-/// The repository to read, or why none is read.
+/// The repository to read, or the reason why none is read.
 fn find_repository(options: &CaptureOptions, root: &Path) -> Result<Repository, String> {
     let paths = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
     let Some(repository) = paths.repository else { return Err(NO_REPOSITORY.to_owned()) };
@@ -176,18 +177,19 @@ fn find_repository(options: &CaptureOptions, root: &Path) -> Result<Repository, 
         && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree))
     {
         return Err(format!(
-            "the repository's root is {}: not looked at unless [capture] allow_home = true",
+            "the repository's root is {}: not captured unless [capture] allow_home = true",
             worktree.display()
         ));
     }
     Ok(repository)
 }
 
-/// Files of Milepost's own, which are no part of the work.
+/// Milepost's own files, which are not part of the work.
 #[derive(Debug, Clone)]
 struct StorePaths {
     folder: Option<PathBuf>,
-    /// A database that lies in a folder of the user's, with what lies beside it under its name.
+    /// Folder and name of a database file in a user's folder. Files there with the same name and a suffix
+    /// also belong to the store.
     file: Option<(PathBuf, String)>,
 }
 
@@ -209,7 +211,7 @@ impl StorePaths {
         Self { folder: None, file: folder.zip(name) }
     }
 
-    /// Whether a path, absolute and real, is the store's or the outbox's.
+    /// Whether an absolute, canonical path belongs to the store or the outbox.
     fn contains(&self, path: &Path) -> bool {
         if path.components().any(|part| part.as_os_str() == OsStr::new(project_paths::FOLDER)) {
             return true;
@@ -228,7 +230,7 @@ impl StorePaths {
     }
 }
 
-/// A path relative to `root`, with `..` where it lies outside; both absolute.
+/// A path relative to `root`, with `..` if it is outside. Both paths must be absolute.
 fn relative_path(root: &Path, path: &Path) -> PathBuf {
     let common = root.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     let up = root.components().skip(common).map(|_| OsStr::new(".."));

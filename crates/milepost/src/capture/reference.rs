@@ -1,5 +1,5 @@
-//! References to files. In: a path and a deadline. Out: path, size and digest of a regular file. Must not keep its
-//! content.
+//! Creates references to files. Takes a path and a deadline, and returns path, size and digest of a regular
+//! file. Must not keep its content.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -12,14 +12,14 @@ use sha2::{Digest as _, Sha256};
 use crate::fs::bounded;
 use crate::model::FileRef;
 
-/// Size up to which a file is read for its digest.
+/// Maximum size of a file that is read for its digest.
 const DIGEST_LIMIT: u64 = 64 << 20;
 
-/// Refers to a file, with its digest if it is at most 64 MiB and can be read until the deadline. Otherwise the reference has
-/// the time of its last change (`modified`), and why there is no digest (`sha256_omitted`). What is no file, and may have
-/// no end, is refused.
+/// Creates a reference to a file, with its digest if it is at most 64 MiB and can be read before the
+/// deadline. Otherwise the reference has the time of the last change (`modified`) and the reason why there is
+/// no digest (`sha256_omitted`). Refuses anything but a regular file.
 pub fn file_reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
-    // Links on the way are the agent's own.
+    // Links in the path are the agent's own, so they are followed.
     let mut file = bounded::open(&std::fs::canonicalize(path)?)?;
     let about = file.metadata()?;
     let mut reference = FileRef {
@@ -43,7 +43,7 @@ pub fn file_reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
     Ok(reference)
 }
 
-/// Reads a file to its end once, and gives the digest and size of what was read; or why it was not.
+/// Reads a file once, to its end. Returns the digest and size of the bytes read, or why it was not read.
 fn digest(file: &mut std::fs::File, deadline: Instant) -> io::Result<Result<(String, u64), &'static str>> {
     if file.metadata()?.len() > DIGEST_LIMIT {
         return Ok(Err("the file is larger than 64 MiB"));
@@ -52,7 +52,7 @@ fn digest(file: &mut std::fs::File, deadline: Instant) -> io::Result<Result<(Str
     let mut buffer = vec![0; 64 * 1024];
     loop {
         if Instant::now() >= deadline {
-            return Ok(Err("there was no time to read the file"));
+            return Ok(Err("the deadline passed before the file was read"));
         }
         match file.read(&mut buffer) {
             Ok(0) => break,

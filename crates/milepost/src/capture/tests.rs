@@ -1,4 +1,4 @@
-//! Looking within bounds, whose files count, and memory of processes.
+//! Tests of capture limits, the store's own files, process memory and links.
 
 use std::process::{Command, Stdio};
 
@@ -80,7 +80,7 @@ fn a_peak_is_never_forgotten() {
 
 #[test]
 fn memory_of_a_tree_counts_all_of_it() {
-    // A shell and a child of its own: together they have more than either.
+    // A shell and its children: together they use more memory than the children alone.
     let mut child =
         Command::new("sh").args(["-c", "sleep 30 & sleep 30; :"]).stderr(Stdio::null()).spawn().unwrap();
     let tree = Process::Tree { pid: child.id(), with_root: true };
@@ -92,7 +92,7 @@ fn memory_of_a_tree_counts_all_of_it() {
         assert!(start.elapsed() < Duration::from_secs(20), "{} {} {}", rss(&below), rss(&tree), watch.peak());
         std::thread::sleep(Duration::from_millis(5));
     }
-    // What the shell has started ends with it, so that nothing is left behind.
+    // Kill the shell's children, so that the shell exits and no process remains.
     for pid in std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()))
         .unwrap()
         .split_whitespace()
@@ -127,7 +127,7 @@ fn time_that_is_up_leaves_the_rest_unlisted() {
     let one = CaptureLimits { paths: 0, ..CaptureLimits::default() };
     let (watched, skipped) =
         watched_folders::list_files(&root, &folders, &StorePaths::of(None), &one, Instant::now() + one.time);
-    assert!(watched.files.is_empty() && skipped == ["watched: 1 more files"]);
+    assert!(watched.files.is_empty() && skipped == ["watched: 1 more files not listed"]);
 }
 
 #[cfg(unix)]
@@ -165,11 +165,11 @@ fn links_that_lead_out_of_the_project_are_not_followed() {
         );
         (watched.files, skipped)
     };
-    let out = |name: &str| format!("watched: {name}: leads out of the project");
+    let out = |name: &str| format!("watched: {name}: points outside the project");
     let (files, skipped) = listed(&[Path::new("docs"), Path::new(DEFAULT_WATCHED_FOLDER)]);
     assert_eq!(files, paths(&["docs/own/mine"]));
     assert_eq!(skipped, [out(".aiwg"), out("docs/file"), out("docs/folder")]);
-    // A folder outside that is asked for as such is listed, with its own links.
+    // A folder that is configured with a path outside the project is listed, with its own links.
     for asked in [Path::new("../outside"), &base.join("outside")] {
         let (files, _) = listed(&[asked]);
         let expected = ["back", "deep/er", "inner", "secret"].map(|name| format!("../outside/{name}"));

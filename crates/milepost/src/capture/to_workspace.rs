@@ -1,12 +1,12 @@
-//! Makes the workspace of a checkpoint. In: a capture, and the files that the run is known to have touched. Out: the
-//! workspace within its size limits, with a note on what was left out. Pure.
+//! Builds the workspace of a checkpoint. Takes a capture and the files that the run has touched, and returns
+//! the workspace within its size limits, with notes on what was omitted. Does no I/O.
 
 use std::collections::BTreeSet;
 
 use super::{CaptureLimits, WorkspaceCapture};
 use crate::model::{MemoryUsage, PathText, Workspace};
 
-/// Bytes of a path in a list of JSON.
+/// Size in bytes of a path in a JSON list.
 pub(super) fn json_len(path: &PathText) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -19,11 +19,11 @@ pub(super) fn json_len(path: &PathText) -> usize {
     }
 }
 
-/// How many bytes are left for paths.
+/// Number of bytes that remain for paths.
 struct ByteBudget(usize);
 
 impl ByteBudget {
-    /// Keeps what fits, and says how many do not.
+    /// Truncates the list to the items that fit. Returns the number of removed items.
     fn truncate_to_fit<T>(&mut self, list: &mut Vec<T>, cost: impl Fn(&T) -> usize) -> usize {
         let fits = list.iter().take_while(|one| {
             let cost = cost(one);
@@ -39,8 +39,8 @@ impl ByteBudget {
 }
 
 impl WorkspaceCapture {
-    /// The workspace of a checkpoint: what was seen, and every file touched since the run began. `before` is what the run
-    /// knew of those, `peak` the largest resident set it has seen.
+    /// The workspace of a checkpoint: this capture, and every file touched since the run started. `before`
+    /// lists the touched files of earlier captures, `peak` is the largest resident set measured in the run.
     pub fn to_workspace(&self, before: &[PathText], peak: Option<u64>, bounds: &CaptureLimits) -> Workspace {
         let (mut git, mut watched) = (self.git.clone(), self.watched.clone());
         let renamed = git.renamed.iter().flat_map(|renamed| [&renamed.from, &renamed.to]);
@@ -50,7 +50,7 @@ impl WorkspaceCapture {
         let mut skipped = self.skipped.clone();
         let mut left_out = |what: &str, n: usize| {
             if n > 0 {
-                skipped.push(format!("{what}: {n} more paths than there is room for"));
+                skipped.push(format!("{what}: {n} paths omitted: the size limit is reached"));
             }
         };
         let surplus = files_modified.len().saturating_sub(bounds.paths);

@@ -1,5 +1,5 @@
-//! Whether git tracks a store. In: a repository and a store. Out: true if git tracks any of its files, or cannot say.
-//! Everybody who can push to the repository can change a tracked store.
+//! Determines whether git tracks a store. Takes a repository and a store, and returns true if git tracks any
+//! of the store's files or fails. Everyone who can push to the repository can change a tracked store.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -10,18 +10,18 @@ use crate::git::{self, Git, GitError};
 use crate::store::project_paths::ProjectPaths;
 use crate::store::{Repository, StoreUrl};
 
-/// How long git may take.
+/// Maximum duration of the git command.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Whether git tracks any file of a store: in the project's repository, or in the one that the store's folder belongs to,
-/// such as a submodule. Returns true if git fails.
+/// Whether git tracks any file of a store, in the project's repository or in the one that contains the
+/// store's folder, such as a submodule. Returns true if git fails.
 pub fn is_tracked(project: Option<&Repository>, store: &StoreUrl) -> bool {
     let store = store.resolved();
     let Some(path) = store.path() else { return false };
     let folder = if store.is_folder() { path } else { path.parent().unwrap_or(Path::new("/")) };
     let nearest = match ProjectPaths::find(folder) {
         Ok(paths) if paths.repository.is_none() && paths.root.join(".git").symlink_metadata().is_ok() => {
-            // What leads to its git directory is not followed here, but git follows it.
+            // Milepost does not recognise this `.git`, but git may follow it.
             return true;
         }
         Ok(paths) => paths.repository,
@@ -49,7 +49,7 @@ fn tracks_store(repository: &Repository, store: &StoreUrl) -> bool {
         .and_then(|git| git.run(args.into_iter().chain(paths), deadline, first_byte));
     match asked {
         Ok(done) => done.output > 0 || !done.status.success(),
-        // Without git nothing was pulled here either.
+        // Without git, the store cannot have been pulled.
         Err(GitError::NotInstalled) => false,
         Err(_) => true,
     }

@@ -1,5 +1,5 @@
-//! Lists the files of watched folders with their sizes. In: the folders and limits. Out: the list, and notes on what
-//! could not be read. Must not follow a link out of the project, or fail.
+//! Lists the files of the watched folders with their sizes. Takes the folders and limits, and returns the
+//! list and notes on what could not be read. Must not fail or follow a link out of the project.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
@@ -9,29 +9,30 @@ use std::time::Instant;
 use super::{CaptureLimits, CaptureOptions, DEFAULT_WATCHED_FOLDER, StorePaths, bytes_of, relative_path};
 use crate::model::{PathText, WatchedFiles};
 
-/// Notes that are kept of one kind; of more, only how many.
+/// Maximum number of notes to keep. Further notes are only counted.
 const MAX_NOTES: usize = 20;
 
-const LEADS_OUT: &str = "leads out of the project";
+const LEADS_OUT: &str = "points outside the project";
 
-/// Maximum number of folders that are watched.
+/// Maximum number of configured folders to watch.
 const MAX_FOLDERS: usize = 200;
-/// Maximum number of files that are listed, of entries that are looked at, and of folders one in another.
+/// Maximum number of files to list.
 const MAX_FILES: usize = 20_000;
+/// Maximum number of directory entries to read.
 const MAX_ENTRIES: usize = 50_000;
+/// Maximum depth of a folder below a watched one.
 const MAX_DEPTH: usize = 64;
 
 /// A folder to watch.
 pub(super) struct WatchedFolder {
-    /// Where it is.
     path: PathBuf,
-    /// Whether somebody asked for it, and so wants to know that it is not there.
+    /// Whether it was requested, so that its absence is reported.
     requested: bool,
-    /// Whether it may lie outside the project: the configured path itself is absolute or contains `..`.
+    /// Whether it may be outside the project: the configured path itself is absolute or contains `..`.
     may_be_outside: bool,
 }
 
-/// The folders to watch: those that are asked for, and `.aiwg` where it exists.
+/// The folders to watch: the requested ones, and `.aiwg` if it exists.
 pub(super) fn watched_folders(root: &Path, scope: &CaptureOptions) -> Vec<WatchedFolder> {
     let usual = root.join(DEFAULT_WATCHED_FOLDER);
     let mut folders: Vec<WatchedFolder> = Vec::new();
@@ -40,7 +41,7 @@ pub(super) fn watched_folders(root: &Path, scope: &CaptureOptions) -> Vec<Watche
     }
     for path in scope.watch.iter().chain(&scope.watch_in_run).take(MAX_FOLDERS) {
         let outside = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
-        // Its parts are what counts: `./docs/` is `docs`.
+        // Normalise the path: `./docs/` is `docs`.
         let path: PathBuf = root.join(path).components().collect();
         match folders.iter_mut().find(|folder| folder.path == path) {
             Some(folder) => folder.may_be_outside |= outside,
@@ -50,7 +51,7 @@ pub(super) fn watched_folders(root: &Path, scope: &CaptureOptions) -> Vec<Watche
     folders
 }
 
-/// Lists what stands in the folders, and what was left out.
+/// Lists the files in the folders. Also returns notes on what was omitted.
 pub(super) fn list_files(
     root: &Path,
     folders: &[WatchedFolder],
@@ -84,7 +85,7 @@ pub(super) fn list_files(
                     walk.add_note(&folder.path, LEADS_OUT);
                 }
             }
-            Ok(_) => errors.push(format!("{} is no folder", display_path(root, &folder.path))),
+            Ok(_) => errors.push(format!("{} is not a folder", display_path(root, &folder.path))),
             Err(e) if folder.requested => errors.push(format!("{}: {e}", display_path(root, &folder.path))),
             Err(_) => {}
         }
@@ -102,11 +103,11 @@ struct FolderWalk<'a> {
     top: PathBuf,
     store: &'a StorePaths,
     max_files: usize,
-    /// How many entries may still be looked at.
+    /// Number of entries that may still be read.
     entries: usize,
     bytes: usize,
     deadline: Instant,
-    /// Folders that were listed, by what they really are.
+    /// Canonical paths of the folders already listed.
     seen: HashSet<PathBuf>,
     watched: WatchedFiles,
     notes: Vec<String>,
@@ -116,7 +117,7 @@ struct FolderWalk<'a> {
 }
 
 impl FolderWalk<'_> {
-    /// Goes through a folder. Links to folders come last, so that a folder is listed under its own name first.
+    /// Walks a folder. Links to folders come last, so that a folder is listed under its own name first.
     fn walk_folder(&mut self, top: &Path) {
         let depth = top.components().count();
         let mut folders = VecDeque::from([top.to_owned()]);
@@ -128,7 +129,7 @@ impl FolderWalk<'_> {
                 return;
             }
             if folder.components().count() > depth + MAX_DEPTH {
-                self.add_note(&folder, "lies too deep");
+                self.add_note(&folder, "is nested too deeply");
                 continue;
             }
             let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
@@ -137,7 +138,7 @@ impl FolderWalk<'_> {
             }
             if !self.seen.insert(real) {
                 if by_link {
-                    self.add_note(&folder, "leads to a folder that is listed already");
+                    self.add_note(&folder, "points to a folder that is already listed");
                 }
                 continue;
             }
@@ -165,11 +166,11 @@ impl FolderWalk<'_> {
             };
             let path = entry.path();
             let Ok(kind) = entry.file_type() else {
-                self.add_note(&path, "its kind is unknown");
+                self.add_note(&path, "unknown file type");
                 continue;
             };
             if kind.is_dir() {
-                // Git's own matter, in any folder.
+                // Git's own files are skipped in every folder.
                 if entry.file_name() != ".git" {
                     folders.push_back(path);
                 }
@@ -179,7 +180,7 @@ impl FolderWalk<'_> {
                 self.add_note(&path, LEADS_OUT);
                 continue;
             }
-            // A link counts as what it leads to.
+            // A link is treated as its target.
             match if kind.is_symlink() { fs::metadata(&path) } else { entry.metadata() } {
                 Ok(target) if target.is_dir() => links.push_back(path),
                 Ok(target) => self.add_file(&path, target.len()),
@@ -188,7 +189,7 @@ impl FolderWalk<'_> {
         }
     }
 
-    /// Whether a link leads out of both the project and the watched folder.
+    /// Whether a link points outside both the project and the watched folder.
     fn leads_out(&self, link: &Path) -> bool {
         let real = fs::canonicalize(link);
         real.is_ok_and(|real| !real.starts_with(self.root) && !real.starts_with(&self.top))
@@ -199,7 +200,7 @@ impl FolderWalk<'_> {
             return;
         }
         let path = PathText::of(bytes_of(&relative_path(self.root, path)));
-        // Named twice, in the list and with its size.
+        // The path is stored twice: in the list, and with its size.
         let cost = 2 * super::to_workspace::json_len(&path) + 12;
         if self.watched.files.len() >= self.max_files || cost > self.bytes {
             self.left_out += 1;
@@ -221,22 +222,22 @@ impl FolderWalk<'_> {
     fn finish(mut self, mut errors: Vec<String>) -> (WatchedFiles, Vec<String>) {
         self.watched.files.sort_unstable();
         self.watched.files.dedup();
-        // Folders are read in any order, and the same workspace has to read the same.
+        // Folders are read in arbitrary order, but the same workspace must give the same result.
         self.notes.sort_unstable();
         let mut skipped: Vec<_> = self.notes.into_iter().map(|note| format!("watched: {note}")).collect();
         if self.more_notes > 0 {
-            skipped.push(format!("watched: {} more that could not be read", self.more_notes));
+            skipped.push(format!("watched: {} more could not be read", self.more_notes));
         }
         if self.left_out > 0 {
-            skipped.push(format!("watched: {} more files", self.left_out));
+            skipped.push(format!("watched: {} more files not listed", self.left_out));
         }
         if self.entries == 0 {
             errors.push(format!(
-                "the watched folders hold more than {MAX_ENTRIES} entries: not everything is listed"
+                "the watched folders contain more than {MAX_ENTRIES} entries: the list is incomplete"
             ));
         }
         if self.timed_out {
-            errors.push("the watched folders took too long: not everything is listed".to_owned());
+            errors.push("reading the watched folders took too long: the list is incomplete".to_owned());
         }
         self.watched.error = (!errors.is_empty()).then(|| errors.join("; "));
         (self.watched, skipped)

@@ -1,4 +1,4 @@
-//! Compares two briefs. In: their Markdown. Out: the sections that differ.
+//! Compares two briefs. Takes their Markdown, returns the sections that differ.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use super::FieldChange;
 use crate::brief::split_sections;
 use crate::model::{RawJson, ValidationError};
 
-/// Notes sections that are not the same. A section is named by its heading, and by its number where several have it.
+/// Adds a change for each section that differs. A section is named by its heading, with a number if several
+/// share it.
 pub(super) fn compare(
     before: Option<&str>,
     after: Option<&str>,
@@ -29,7 +30,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// The sections of a brief, each heading with all that follows it; of several with one name, later ones have a number.
+/// The sections of a brief by heading. If several share a heading, the later ones get a number.
 fn sections(markdown: &str) -> Vec<(String, &str)> {
     let mut counts = HashMap::new();
     let mut found = split_sections(markdown);
@@ -43,7 +44,7 @@ fn sections(markdown: &str) -> Vec<(String, &str)> {
     found
 }
 
-/// Without the parser a brief is one piece.
+/// Without the brief parser, a brief is a single section.
 #[cfg(not(feature = "brief"))]
 fn split_sections(markdown: &str) -> Vec<(String, &str)> {
     vec![(String::new(), markdown)]
@@ -59,6 +60,6 @@ mod tests {
         let names: Vec<_> = sections(markdown).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["", "A", "B", "A #2"]);
         let joined: String = sections(markdown).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(joined, markdown, "not a byte is lost");
+        assert_eq!(joined, markdown, "no byte is lost");
     }
 }

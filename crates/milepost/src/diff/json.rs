@@ -1,5 +1,6 @@
-//! Two JSON texts compared by value: the order of members does not matter, how a string is written does not either,
-//! and numbers are the same only where their text is. Each text is read once, whatever its depth.
+//! Compares two JSON texts by value and collects the differences. The order of members and the escaping of
+//! strings do not matter; numbers are equal only if their text is equal. Reads each text once, regardless of
+//! its depth.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -7,10 +8,11 @@ use std::collections::{HashMap, HashSet};
 use super::FieldChange;
 use crate::model::{RawJson, ValidationError};
 
-/// Deeper values are compared by their text.
+/// Maximum nesting depth; deeper values are compared as text.
 const DEEPEST: usize = 128;
 
-/// Values that say nothing about a change: lists of files are compared as a whole, the rest is times and memory.
+/// Paths that are not compared: the caller compares file lists as sets, and the other values are sizes, times
+/// and memory usage.
 const LEFT_OUT: [&str; 9] = [
     "/workspace/memory",
     "/workspace/files_modified",
@@ -23,22 +25,22 @@ const LEFT_OUT: [&str; 9] = [
     "/step_state/todo_compliance/checked_at",
 ];
 
-/// A value and its text.
+/// A parsed value and its text.
 struct Node<'a> {
     text: &'a str,
     kind: Kind<'a>,
 }
 
 enum Kind<'a> {
-    /// A number, true, false, null, or what is too deep.
+    /// A number, true, false, null, or a value that is nested too deeply.
     Plain,
     Text(Cow<'a, str>),
     List(Vec<Node<'a>>),
-    /// Members by name.
+    /// Members, sorted by name.
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Notes what is not the same in the member `name`.
+/// Adds a change for each difference in the member `name`.
 pub(super) fn compare(
     name: &str,
     before: Option<&str>,
@@ -53,7 +55,7 @@ pub(super) fn compare(
     comparison.values(before.as_ref(), after.as_ref())
 }
 
-/// A text that is not JSON after all is compared as it is.
+/// Parses a text; invalid JSON is compared as plain text.
 fn read(text: &str) -> Node<'_> {
     Reader { text, at: 0 }.value(0).unwrap_or(Node { text, kind: Kind::Plain })
 }
@@ -85,7 +87,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Goes one step down and back.
+    /// Compares a child value, whose path is the current path plus `step`.
     fn at(
         &mut self,
         step: &str,
@@ -99,7 +101,7 @@ impl Comparison<'_> {
         done
     }
 
-    /// Both are in the order of their names.
+    /// Compares two lists of members that are sorted by name.
     fn objects(
         &mut self,
         before: &[(Cow<'_, str>, Node<'_>)],
@@ -125,7 +127,7 @@ impl Comparison<'_> {
         if let (Some(a), Some(b)) = (keyed(before, key), keyed(after, key)) {
             return self.keyed_lists(&a, &b);
         }
-        // What is the same at both ends is the same; between them, place by place.
+        // Equal elements at both ends are skipped; the rest is compared by position.
         let start = before.iter().zip(after).take_while(|(a, b)| a.equals(b)).count();
         let (before, after) = (&before[start..], &after[start..]);
         let end = before.iter().rev().zip(after.iter().rev()).take_while(|(a, b)| a.equals(b)).count();
@@ -149,7 +151,7 @@ impl Comparison<'_> {
         for (id, node) in after.iter().filter(|(id, _)| !old.contains_key(id)) {
             self.at(&format!("[{}]", escaped(id)), None, Some(node))?;
         }
-        // Files are a set. Elsewhere the order of those that stayed is part of the value.
+        // Files are a set. In other lists, the order of the common elements is part of the value.
         let in_both = |id: &&str| old.contains_key(id) && new.contains_key(id);
         let order =
             |list: &[(&str, _)]| list.iter().map(|(id, _)| *id).filter(in_both).map(str::to_owned).collect();
@@ -191,7 +193,7 @@ impl Node<'_> {
     }
 }
 
-/// The elements with their keys; `None` unless each has one of its own.
+/// The elements with their keys; `None` unless every element has a unique key.
 fn keyed<'n, 'a>(list: &'n [Node<'a>], key: &str) -> Option<Vec<(&'n str, &'n Node<'a>)>> {
     let mut seen = HashSet::with_capacity(list.len());
     list.iter()
@@ -199,12 +201,12 @@ fn keyed<'n, 'a>(list: &'n [Node<'a>], key: &str) -> Option<Vec<(&'n str, &'n No
         .collect()
 }
 
-/// A name as a JSON pointer writes it.
+/// Escapes a name for a JSON pointer.
 fn escaped(name: &str) -> Cow<'_, str> {
     if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
 }
 
-/// Reads JSON that was checked when it came in; `None` where it is not JSON after all.
+/// Parses JSON that was validated when it was saved; returns `None` if it is invalid anyway.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -285,7 +287,7 @@ impl<'a> Reader<'a> {
         if plain { Some(text.get(1..text.len() - 1)?.into()) } else { serde_json::from_str(text).ok() }
     }
 
-    /// Passes over a value without looking into it.
+    /// Skips a value without parsing its content.
     fn skip(&mut self) -> Option<()> {
         let mut open = 0usize;
         loop {

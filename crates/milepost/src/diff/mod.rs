@@ -1,6 +1,6 @@
-//! What changed from one checkpoint to another. Pure.
-//! In: two bodies. Out: changes by path, files that came and went. Ids, times, source and memory are no changes, as in
-//! coalescing; outcomes belong to the time between checkpoints and are gathered by the engine.
+//! Compares two checkpoints. Takes two bodies, returns changes by path and the files that were added or
+//! removed. As in coalescing, ids, times, source and memory do not count as changes. Outcomes are not
+//! compared: they belong to the time between checkpoints, and the engine collects them. Pure.
 
 mod brief;
 mod json;
@@ -16,21 +16,21 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 use crate::model::{Body, FieldRole, LogLine, Member, PathText, RawJson, ValidationError};
 
-/// One value that is not the same.
+/// A value that differs between two checkpoints.
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
-    /// Where: members and positions as in a JSON pointer, elements that have an id as `[id]`, their order as `[]`,
-    /// sections of the brief by their heading.
+    /// The path of the value: members and positions as in a JSON pointer, elements with an id as `[id]`, the
+    /// order of such elements as `[]`, and sections of the brief by heading.
     pub(crate) path: String,
-    /// What stood there; `None` for nothing.
+    /// The earlier value; `None` if it was absent.
     pub(crate) before: Option<RawJson>,
-    /// What stands there; `None` for nothing.
+    /// The later value; `None` if it is absent.
     pub(crate) after: Option<RawJson>,
 }
 
 impl Serialize for FieldChange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Says what happened: a value that is null is not one that is absent.
+        // `op` distinguishes a null value from an absent one: both are written as null.
         let op = match (&self.before, &self.after) {
             (None, _) => "added",
             (_, None) => "removed",
@@ -45,25 +45,25 @@ impl Serialize for FieldChange {
     }
 }
 
-/// Files that one checkpoint speaks of and the other does not.
+/// Files that only one of two checkpoints mentions.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FileChanges {
-    /// Only the later one.
+    /// Files that only the later checkpoint mentions.
     pub(crate) added: Vec<PathText>,
-    /// Only the earlier one.
+    /// Files that only the earlier checkpoint mentions.
     pub(crate) removed: Vec<PathText>,
 }
 
-/// Everything that is not the same.
+/// All differences between two checkpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
-    /// Values, in the order of their members.
+    /// The values that differ, in reading order.
     pub changed: Vec<FieldChange>,
-    /// Files touched.
+    /// The files that only one of them mentions.
     pub files: FileChanges,
 }
 
-/// Members in the order people read them; others follow by name.
+/// Members in reading order; all others follow by name.
 const READING_ORDER: [&str; 12] = [
     "status",
     "phase",
@@ -79,7 +79,7 @@ const READING_ORDER: [&str; 12] = [
     "metadata",
 ];
 
-/// Compares two bodies.
+/// Compares the bodies of two checkpoints.
 pub(crate) fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationError> {
     let (before, after) = (members(from)?, members(to)?);
     let mut changed = Vec::new();
@@ -90,7 +90,7 @@ pub(crate) fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationEr
     }
     changed.retain(|change| match (&change.before, &change.after) {
         (Some(_), Some(_)) => true,
-        // Files that came or went are told below; here, how those changed that stayed.
+        // Added and removed files are reported below; here, only changes within a file.
         _ if is_whole_file(&change.path) => false,
         (Some(one), None) | (None, Some(one)) => !is_known_leaf(&change.path) || !is_empty_value(one),
         (None, None) => false,
@@ -105,7 +105,8 @@ pub(crate) fn compare(from: &Body, to: &Body) -> Result<Difference, ValidationEr
     Ok(Difference { changed, files })
 }
 
-/// A member's text. Of one that is absent, what is as good, so that what came or went is told item by item.
+/// The text of a member. An absent list or object counts as empty, so that additions and removals are
+/// reported item by item.
 fn text<'m>(members: &'m HashMap<Cow<'static, str>, RawJson>, name: &str) -> Option<&'m str> {
     match (members.get(name), name) {
         (Some(raw), _) => Some(raw.get()),
@@ -115,9 +116,9 @@ fn text<'m>(members: &'m HashMap<Cow<'static, str>, RawJson>, name: &str) -> Opt
     }
 }
 
-/// Whether a path names one of the `files`, or all of them, and not something in one.
+/// Whether a path names all of `files` or a whole element of it, rather than a value in an element.
 fn is_whole_file(path: &str) -> bool {
-    // An id has no slash of its own.
+    // Slashes in ids are escaped.
     path == "/files" || path.strip_prefix("/files[").is_some_and(|rest| !rest.contains("]/"))
 }
 
@@ -125,7 +126,7 @@ fn is_known_leaf(path: &str) -> bool {
     ["/phase/", "/step_state/", "/context_digest/"].iter().any(|member| path.starts_with(member))
 }
 
-/// Whether a value is as good as absent: null, empty, or an object of such.
+/// Whether a value counts as absent: null, an empty list, or an object of such values.
 fn is_empty_value(raw: &RawJson) -> bool {
     fn nothing(value: &serde_json::Value) -> bool {
         match value {
@@ -138,7 +139,7 @@ fn is_empty_value(raw: &RawJson) -> bool {
     serde_json::from_str(raw.get()).is_ok_and(|value| nothing(&value))
 }
 
-/// The members that are compared as JSON, by name; what is empty is as good as absent.
+/// The members that are compared as JSON, by name. Null and empty lists count as absent.
 fn members(body: &Body) -> Result<HashMap<Cow<'static, str>, RawJson>, ValidationError> {
     let compared = |member: &Member| match member.role {
         FieldRole::Work | FieldRole::Workspace => !matches!(member.value.get(), "null" | "[]"),
@@ -148,7 +149,7 @@ fn members(body: &Body) -> Result<HashMap<Cow<'static, str>, RawJson>, Validatio
     Ok(members.map(|member| (member.name, member.value)).collect())
 }
 
-/// The log grows, and forgets its oldest lines, which is no change.
+/// Compares the logs. The log drops its oldest lines, which does not count as a change.
 fn log(from: &Body, to: &Body, changed: &mut Vec<FieldChange>) -> Result<(), ValidationError> {
     let known = |body: &Body| -> BTreeSet<_> { body.log.iter().map(|l| (l.at, l.text.clone())).collect() };
     let (before, after) = (known(from), known(to));
@@ -174,7 +175,7 @@ fn log(from: &Body, to: &Body, changed: &mut Vec<FieldChange>) -> Result<(), Val
     Ok(())
 }
 
-/// Every file that a checkpoint speaks of.
+/// All files that a checkpoint mentions.
 fn mentioned_files(body: &Body) -> BTreeSet<PathText> {
     let mut files: BTreeSet<PathText> =
         body.files.iter().map(|file| PathText::Text(file.path.clone())).collect();

@@ -1,4 +1,4 @@
-//! JSON by value with exact numbers, lists by id, and the cost on a large state.
+//! Tests of comparing JSON: exact numbers, lists by id, and the time for a large state.
 
 use proptest::prelude::*;
 
@@ -52,9 +52,9 @@ fn elements_with_an_id_are_found_by_it() {
             change("/state[]", r#"["b","3"]"#, r#"["3","b"]"#),
         ]
     );
-    assert_eq!(changes(r#"[{"id":"b"}]"#, r#"[{"id":"a"},{"id":"b"}]"#).len(), 1, "moved by what came");
+    assert_eq!(changes(r#"[{"id":"b"}]"#, r#"[{"id":"a"},{"id":"b"}]"#).len(), 1, "only an insertion");
     let doubled = r#"[{"id":"a"},{"id":"a"}]"#;
-    assert_eq!(changes(doubled, "[{\"id\":\"a\"}]").len(), 1, "an id that two have names neither");
+    assert_eq!(changes(doubled, "[{\"id\":\"a\"}]").len(), 1, "a duplicate id identifies no element");
 }
 
 #[test]
@@ -63,18 +63,18 @@ fn a_large_state_is_read_once() {
         let tasks: Vec<_> = (0..16_000)
             .map(|i| format!(r#"{{"id":"t{i}","title":"some task or other","n":{}}}"#, i / changed.max(1)))
             .collect();
-        // Deep, too.
+        // Deeply nested as well.
         format!("{}{}{}", "[".repeat(90), tasks.join(","), "]".repeat(90))
     };
     let (a, b) = (state(1), state(2));
     assert!(a.len() > 700_000);
     let start = std::time::Instant::now();
     assert_eq!(changes(&a, &b).len(), 15_999);
-    // Far from quadratic also where nothing is optimised: each pair against each would take minutes.
+    // Fast even without optimisation; comparing each pair of elements would take minutes.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
 
-/// Some JSON, by the seed of a small generator.
+/// Arbitrary JSON text.
 fn value(depth: u32) -> BoxedStrategy<String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -100,8 +100,8 @@ proptest! {
     fn nothing_changed_means_the_same_value(a in value(4), b in value(4)) {
         prop_assert!(changes(&a, &a).is_empty());
         let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
-        // Numbers here are integers, whose text is their value.
+        // All numbers here are integers, so equal numbers have equal text.
         prop_assert_eq!(changes(&a, &b).is_empty(), parsed(&a) == parsed(&b));
-        prop_assert_eq!(changes(&a, &b).len(), changes(&b, &a).len(), "as many in the other direction");
+        prop_assert_eq!(changes(&a, &b).len(), changes(&b, &a).len(), "comparing is symmetric");
     }
 }

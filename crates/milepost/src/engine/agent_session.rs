@@ -1,5 +1,6 @@
-//! The run of an agent's session: what it is offered when it begins, when it makes checkpoints, and how it ends.
-//! In: what the agent's hook reports. Out: changes of the run. The decisions are pure functions in `resume::session`.
+//! The run of an agent's session: which interrupted runs it is offered, when it saves checkpoints, and how
+//! it ends. Takes what the agent's hooks report and changes the run. The decisions are pure functions in
+//! `resume::session`.
 
 use super::{Due, Milepost, Save};
 use crate::Error;
@@ -13,16 +14,16 @@ pub struct AgentSession<'m> {
     run: RunId,
 }
 
-/// Interrupted runs of the project, the last written first.
+/// Interrupted runs of the project, most recently written first.
 #[derive(Debug, Clone, Default)]
 pub struct InterruptedRuns {
-    /// Those of this worktree and branch that stopped not long ago.
+    /// Runs of this worktree and branch that stopped recently.
     same_worktree: Vec<RunId>,
     all: Vec<RunRecord>,
 }
 
 impl InterruptedRuns {
-    /// The run to continue without asking; `None` if there is none, or a doubt which.
+    /// The run to continue without asking the user; `None` if there is no candidate or more than one.
     pub fn sole_candidate(&self) -> Option<&RunId> {
         match &self.same_worktree[..] {
             [only] => Some(only),
@@ -30,14 +31,14 @@ impl InterruptedRuns {
         }
     }
 
-    /// Every run that may be continued.
+    /// All runs that may be continued.
     pub fn all(&self) -> &[RunRecord] {
         &self.all
     }
 }
 
 impl<'m> AgentSession<'m> {
-    /// Refers to a session's run.
+    /// Creates a handle for a session's run.
     pub fn new(milepost: &'m Milepost, run: RunId) -> Self {
         Self { milepost, run }
     }
@@ -47,15 +48,16 @@ impl<'m> AgentSession<'m> {
         Ok(self.milepost.store.run(&self.run)?.is_some())
     }
 
-    /// Whether the run has a checkpoint or continues another one: then it was offered what there was.
+    /// Whether the run has a checkpoint or continues another one. In both cases it was already offered the
+    /// interrupted runs.
     pub fn has_begun(&self) -> Result<bool, Error> {
         let Some(state) = self.milepost.store.run(&self.run)? else { return Ok(false) };
         let continues = state.row.record.as_ref().is_ok_and(|record| record.parent.is_some());
         Ok(state.row.count > 0 || continues)
     }
 
-    /// Finds other interrupted runs of the project for a session in a worktree and on a branch. Removes those in which
-    /// nothing happened. `may_show` leaves runs out.
+    /// Finds the project's other interrupted runs for a session in a worktree and on a branch. Removes the
+    /// ones in which nothing happened. Ignores runs that `may_show` rejects.
     pub fn interrupted_runs(
         &self,
         worktree: &str,
@@ -83,7 +85,8 @@ impl<'m> AgentSession<'m> {
         Ok(found)
     }
 
-    /// Records changes, and saves a checkpoint if one is due. `complete` adds what only a checkpoint needs.
+    /// Records changes, and saves a checkpoint if one is due. `complete` adds what a timer checkpoint
+    /// needs; the first checkpoint is saved without it.
     pub fn record(
         &self,
         changes: &[Change],
@@ -91,7 +94,7 @@ impl<'m> AgentSession<'m> {
         complete: impl FnOnce(Save) -> Result<Save, Error>,
     ) -> Result<(), Error> {
         match self.milepost.record_changes(&self.run, changes, &save.run_options)? {
-            // The first thing that happens makes a session worth resuming.
+            // The first recorded change makes a session worth resuming.
             Due::First => {
                 self.milepost.save(&self.run, save.reason("session_start"))?;
             }
@@ -104,7 +107,7 @@ impl<'m> AgentSession<'m> {
         Ok(())
     }
 
-    /// Records why the session does not go on, with a checkpoint where that is worth one.
+    /// Records why the session was interrupted, and saves a checkpoint if the interruption calls for one.
     pub fn interrupt(
         &self,
         kind: InterruptionKind,
@@ -132,13 +135,13 @@ impl<'m> AgentSession<'m> {
         }
     }
 
-    /// Ends the session. A run in which nothing happened is removed; one with open tasks is paused.
+    /// Ends the session. Removes the run if nothing happened in it, and pauses it if it has open tasks.
     pub fn end(&self, save: Save, complete: impl FnOnce(Save) -> Result<Save, Error>) -> Result<(), Error> {
         let Some(state) = self.milepost.store.run(&self.run)? else { return Ok(()) };
         if self.milepost.abandon_if_empty(&self.run, &state)? {
             return Ok(());
         }
-        // A task may have been opened since the newest checkpoint.
+        // A task may have been opened since the newest checkpoint, so the pending items count as well.
         let detail = self.milepost.detail_of(state);
         let status = end_status(detail.summary.intact());
         self.milepost.finish(&self.run, status, complete(save)?)?;

@@ -1,4 +1,5 @@
-//! Updates of a run record that every kind of write shares: opening a run, sessions, checkpoints, recent commits. Pure.
+//! Updates to run records that all kinds of writes share: opening a run, sessions, checkpoints, recent
+//! commits. Takes records, headers and times; changes only the record and the list of events. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -11,12 +12,12 @@ use crate::model::{
 use crate::seal::Header;
 use crate::store::RunView;
 
-/// How many commits a run remembers for writers whose reply was lost.
+/// Number of recent commits in a run record, by which a writer whose reply was lost recognises its commit.
 const RECENT: usize = 8;
-/// The session of callers that name none.
+/// The session id of callers that do not name a session.
 pub(super) const NO_SESSION: &str = "unknown";
 
-/// An event of a run, about a checkpoint or the run itself.
+/// Creates an event about a checkpoint, or about the run itself.
 pub(super) fn event(
     run: &RunId,
     at: Timestamp,
@@ -24,12 +25,12 @@ pub(super) fn event(
     about: Option<&CheckpointId>,
     data: &serde_json::Value,
 ) -> Event {
-    // A value can always be written as JSON.
+    // Serialising a JSON value does not fail.
     let data = RawJson::of(data).unwrap_or_default();
     Event { at, kind, run_id: run.clone(), snapshot_id: about.cloned(), data }
 }
 
-/// The record to go on with: the run's own, or a new one.
+/// Returns the run's record, or a new one, with the run options applied.
 pub(super) fn open_record(
     view: &RunView,
     run: &RunId,
@@ -56,7 +57,7 @@ pub(super) fn open_record(
     }
     set_given![title from run_options.title, plan from run_options.plan, owner from run_options.owner, agent from run_options.agent,
            command from run_options.command];
-    // Where a run works is said once, by its first writer, or by the next one after a rebuilt record.
+    // The first writer sets the location, or the next writer after the record was rebuilt.
     let location = &run_options.location;
     macro_rules! set_first {
         ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&location.$name); } )* };
@@ -65,7 +66,7 @@ pub(super) fn open_record(
     record
 }
 
-/// Enters the session that the caller is in; says whether its first checkpoint is still to come.
+/// Enters the caller's session. Returns whether the session has no checkpoint yet.
 pub(super) fn enter_session(
     record: &mut RunRecord,
     session: Option<&str>,
@@ -79,7 +80,7 @@ pub(super) fn enter_session(
     record.session.as_ref().is_some_and(|s| s.checkpoints == 0)
 }
 
-/// Begins a session; the one before it is summed up.
+/// Begins a session, and adds the duration of the previous one to the run's total.
 pub(super) fn begin_session(
     record: &mut RunRecord,
     id: &str,
@@ -87,7 +88,7 @@ pub(super) fn begin_session(
     events: &mut Vec<Event>,
 ) {
     next_session(record, id, moment.clone());
-    // The profile is said here as well, for a record that has to be rebuilt.
+    // The event also contains the profile, which is needed to rebuild a damaged record.
     let data = json!({ "session_id": id, "profile": record.profile });
     events.push(event(&record.run_id, moment.at, EventType::SessionStarted, None, &data));
 }
@@ -98,7 +99,8 @@ fn next_session(record: &mut RunRecord, id: &str, started: ClockReading) {
     record.session = Some(Session { id: id.to_owned(), started, elapsed_ms: 0, checkpoints: 0 });
 }
 
-/// Enters the session of a checkpoint that was saved earlier or elsewhere; its start follows from the elapsed time.
+/// Enters the session of a checkpoint that was saved earlier or elsewhere. The session's start is computed
+/// from its elapsed time.
 pub(super) fn enter_past_session(record: &mut RunRecord, id: &str, created_at: Timestamp, elapsed_ms: u64) {
     if record.session.as_ref().is_none_or(|session| session.id != id) {
         let at = started_at(created_at, elapsed_ms);
@@ -115,7 +117,7 @@ pub(super) fn started_at(time: Timestamp, elapsed_ms: u64) -> Timestamp {
     time.checked_sub(elapsed).unwrap_or(time)
 }
 
-/// Notes a checkpoint as the latest failed, completed, state-holding or workspace-holding one of its run.
+/// Records a checkpoint as the run's latest one that failed, completed, has a state or has a workspace.
 pub(super) fn update_latest(record: &mut RunRecord, header: &Header) {
     let sequence = header.sequence;
     match header.status {
@@ -145,12 +147,12 @@ pub(super) fn record_checkpoint(record: &mut RunRecord, header: &Header, now: Ti
     }
 }
 
-/// Whether a commit is among those that a run remembers: then its reply was lost.
+/// Whether a commit is among the run's recent ones. If so, the reply to it was lost.
 pub(super) fn is_committed(record: &RunRecord, token: &WriteToken) -> bool {
     record.recent.iter().any(|recent| recent.token == *token)
 }
 
-/// Adds a commit to those that a run remembers.
+/// Adds a commit to the run's recent ones.
 pub(super) fn remember_commit(record: &mut RunRecord, token: &WriteToken, sequence: u64, coalesced: bool) {
     record.recent.push(RecentCommit { token: token.clone(), sequence, coalesced });
     let surplus = record.recent.len().saturating_sub(RECENT);

@@ -1,5 +1,5 @@
-//! Brief: the Markdown of a checkpoint. Its own where it has one; else made of facts, carried forward from the newest
-//! brief before it in its run.
+//! Brief: the Markdown of a checkpoint. Returns the saved brief if the checkpoint has one. Otherwise
+//! composes one from facts, on top of the newest earlier brief of the run.
 
 use super::lookup::PAGE;
 use super::{Milepost, Reference, RunAssessment};
@@ -13,18 +13,18 @@ use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 pub struct CheckpointBrief {
     /// The checkpoint.
     pub entry: CheckpointEntry,
-    /// Its Markdown.
+    /// The brief's Markdown.
     pub markdown: String,
-    /// Whether it was made of facts.
+    /// Whether the brief was composed, not saved with the checkpoint.
     pub composed: bool,
     /// The checkpoint whose brief was carried forward.
     pub carried_from: Option<CheckpointEntry>,
-    /// Newer checkpoints that are damaged, newest first.
+    /// Newer checkpoints that were skipped because they are damaged, newest first.
     pub fell_back_from: Vec<Damage>,
 }
 
 impl Milepost {
-    /// The brief of a checkpoint, as it was saved or made of what is known.
+    /// The brief of a checkpoint, as saved or composed from facts.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn brief(
         &self,
@@ -47,7 +47,7 @@ impl Milepost {
         Ok(CheckpointBrief { entry: shown.entry, markdown, composed, carried_from, fell_back_from })
     }
 
-    /// The brief of a run as it stands: of its newest intact checkpoint, with what was recorded since.
+    /// The current brief of a run: its newest intact checkpoint, with the items recorded since.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn current_brief(
         &self,
@@ -81,7 +81,8 @@ impl Milepost {
         Ok(self.compose_brief(id, body.created_at, &body, before, manifests)?.0)
     }
 
-    /// A new brief that continues a checkpoint: its brief carried forward, or one made of facts, under a new id.
+    /// Creates a brief that continues a checkpoint, under a new id: the checkpoint's own brief carried
+    /// forward, or one composed from facts.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn new_brief(
         &self,
@@ -112,7 +113,7 @@ impl Milepost {
         Ok(CheckpointBrief { entry: shown.entry, markdown, composed: true, carried_from, fell_back_from })
     }
 
-    /// Composes a brief from facts, on top of the newest one before it.
+    /// Composes a brief from facts, on top of the newest earlier one.
     fn compose_brief(
         &self,
         id: String,
@@ -143,7 +144,7 @@ impl Milepost {
         Ok((previous.merge(&update).brief.markdown(), Some(entry)))
     }
 
-    /// The newest brief before a checkpoint in its run that can be read.
+    /// The newest readable brief before a checkpoint in its run.
     fn brief_before(&self, entry: &CheckpointEntry) -> Result<Option<(CheckpointEntry, String)>, Error> {
         let after = Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp };
         let query = HeaderQuery::default().run(&entry.header.run_id).after(after);
@@ -162,7 +163,7 @@ impl Milepost {
     }
 }
 
-/// An id for a brief that nobody has saved yet.
+/// Creates an id for a brief that has not been saved yet.
 pub fn fresh_id(now: jiff::Timestamp) -> String {
     format!("chk-{}", now.strftime("%Y%m%dT%H%M%S%3fZ"))
 }

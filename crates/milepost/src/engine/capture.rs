@@ -1,5 +1,5 @@
-//! Capture: looks at the workspace for a run, and joins what is seen with what earlier captures of the run saw.
-//! In: the run's record and its newest capture, so that the cost does not grow with the checkpoints before it.
+//! Capture: captures the workspace for a run and joins the result with the run's earlier captures. Reads
+//! only the run's record and its newest capture, so the cost does not grow with the number of checkpoints.
 
 use super::{Due, Milepost, Save, Saved};
 use crate::capture::{self, CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
@@ -11,12 +11,13 @@ use crate::redact::{AllowList, Redaction};
 use crate::store::{StoreError, StoredRun};
 use crate::{Error, seal, trigger};
 
-/// What a new capture is joined with. A save that finds another newest capture in the run starts again.
+/// The earlier captures that a new capture is joined with. A save that finds a newer one in the run starts
+/// over.
 #[derive(Debug, Clone)]
 pub(super) struct EarlierCaptures {
     /// Sequence of the newest capture; 0 for none.
     pub(super) latest: u64,
-    /// The files touched up to it.
+    /// The files touched up to that capture.
     files: Vec<PathText>,
     peak_rss: Option<u64>,
 }
@@ -28,18 +29,19 @@ pub(super) struct TouchedFiles {
     files: Vec<PathText>,
 }
 
-/// What a save does that depends on its run.
+/// Options of a save that depend on the state of its run.
 #[derive(Debug, Clone, Default)]
 pub struct SaveOptions {
-    /// Save only if the interval of the run's profile has passed since its newest checkpoint. A timer that does not say
-    /// how the work stands saves nothing of a run that has ended or is paused.
+    /// Save only if the interval of the run's profile has passed since its newest checkpoint. A timer save
+    /// without a status is also skipped if the run has ended or is paused.
     pub if_due: bool,
-    /// Where to look at the workspace, if the run's profile wants a capture for this source.
+    /// How to capture the workspace, if the run's profile requires a capture for this source.
     pub capture: Option<CaptureOptions>,
 }
 
 impl Milepost {
-    /// Saves a checkpoint with what depends on its run; `None` where none is due. Reads the run once before the write.
+    /// Saves a checkpoint with options that depend on its run; returns `None` if no checkpoint is due.
+    /// Reads the run at most once before the write.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn save_with(
         &self,
@@ -65,8 +67,8 @@ impl Milepost {
         self.save(run, save).map(Some)
     }
 
-    /// Looks at the workspace for a checkpoint of this source, if the run's profile wants that; `profile` is that of a run
-    /// that is not there yet. Give the result to the save.
+    /// Captures the workspace for a checkpoint of this source, if the run's profile requires it. `profile`
+    /// applies to a run that does not exist yet. Pass the result to the save.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn capture_if_due(
         &self,
@@ -78,7 +80,7 @@ impl Milepost {
         Ok(self.capture_if_wanted(self.record_of(run)?, options, source, profile))
     }
 
-    /// Looks at the workspace for a run, whatever its profile.
+    /// Captures the workspace for a run, regardless of its profile.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn capture_workspace(
         &self,
@@ -115,7 +117,7 @@ impl Milepost {
             options.process = record.as_ref().map_or(Process::None, |record| self.process_of(record));
         }
         let after = record.as_ref().map(|record| record.captures.clone()).unwrap_or_default();
-        // A run from elsewhere decides neither which folders are watched here nor which commits are compared.
+        // A foreign run must not determine which folders are watched here or which commits are compared.
         let is_local = record.is_none_or(|record| !record.is_foreign());
         let known = if is_local { after.clone() } else { CaptureHistory::default() };
         for folder in &known.watch {
@@ -127,7 +129,8 @@ impl Milepost {
         WorkspaceCapture { after: Some(after), ..capture::capture_workspace(&options, &since) }
     }
 
-    /// The processes that work on a run, as far as its owner tells: what `run` has started, or the owner and all it has.
+    /// The processes that work on a run whose owner is alive: for `run`, the command's process tree;
+    /// otherwise the owner and its descendants.
     fn process_of(&self, record: &RunRecord) -> Process {
         let alive = self.liveness_by_process(record) == Some(Liveness::Alive);
         match record.owner.as_ref().filter(|_| alive) {
@@ -136,7 +139,8 @@ impl Milepost {
         }
     }
 
-    /// What the next capture of a run is joined with; `known` are the run's captures, where they were read already.
+    /// The earlier captures that the next capture of a run is joined with. `known` is the run's capture
+    /// history, if it was read already.
     pub(super) fn earlier_captures(
         &self,
         run: &RunId,
@@ -155,7 +159,8 @@ impl Milepost {
         Ok(EarlierCaptures { latest, files, peak_rss })
     }
 
-    /// The files touched up to a checkpoint. One that is gone or damaged has none: its commits are found again.
+    /// The files touched up to a checkpoint; none if the checkpoint is gone or damaged. The first capture
+    /// after the next commit then lists all committed files again.
     fn touched_files(&self, run: &RunId, sequence: u64) -> Result<Vec<PathText>, Error> {
         let bytes = match self.store.body(run, sequence) {
             Ok(bytes) => bytes,
@@ -167,7 +172,7 @@ impl Milepost {
         Ok(body.and_then(|body| body.workspace).map(|workspace| workspace.files_modified).unwrap_or_default())
     }
 
-    /// Remembers what the next capture of a run is joined with.
+    /// Caches the touched files for the run's next capture.
     pub(super) fn remember_touched(&self, run: &RunId, sequence: u64, workspace: Option<Workspace>) {
         let files = workspace.map(|workspace| workspace.files_modified).unwrap_or_default();
         let mut touched = self.touched.lock().unwrap_or_else(|e| e.into_inner());
@@ -175,21 +180,21 @@ impl Milepost {
     }
 }
 
-/// Whether a run has ended or is paused, so that a timer has nothing to say about it.
+/// Whether a run has ended or is paused.
 fn is_idle(stored: Option<&StoredRun>) -> bool {
     let record = stored.and_then(|stored| stored.row.record.as_ref().ok());
     record.is_some_and(|record| record.status != Status::InProgress)
 }
 
 impl EarlierCaptures {
-    /// The workspace as the next checkpoint holds it.
+    /// The workspace to store in the next checkpoint.
     pub(super) fn join(&self, capture: &WorkspaceCapture) -> Workspace {
         capture.to_workspace(&self.files, self.peak_rss, &capture::CaptureLimits::default())
     }
 }
 
-/// Adds a capture to what a run knows of its captures. A folder whose name holds a secret is not remembered: nothing
-/// could be replaced in it.
+/// Adds a capture to the run's capture history. A folder whose name contains a secret is not recorded,
+/// because the secret cannot be replaced in a path.
 pub(super) fn remember_capture(
     captures: &mut CaptureHistory,
     capture: &WorkspaceCapture,

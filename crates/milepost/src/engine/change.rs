@@ -1,4 +1,5 @@
-//! Change: what happened between two checkpoints, durable when it returns; a boundary is a checkpoint at once.
+//! Change: records what happened between two checkpoints, durably; a boundary saves a checkpoint
+//! immediately. Takes changes and resolves them to items, by the run's working state and its pending items.
 
 use jiff::Timestamp;
 
@@ -11,14 +12,15 @@ use crate::model::{
 };
 use crate::{Error, trigger};
 
-/// Bytes of an id of a task, a criterion or a step.
+/// Maximum bytes in the id of a task, criterion or step.
 const ID: usize = 256;
-/// How many steps may be under way at once.
+/// Maximum number of steps in progress at the same time.
 const OPEN_STEPS: usize = 100;
 
 impl Milepost {
-    /// Changes a run, which is opened if it is not there. With a boundary among the changes, such as a step that begins or
-    /// a task that ends, they are a checkpoint at once, with what else `save` holds; else they wait for the next one.
+    /// Applies changes to a run, which is opened if it does not exist. If one of them is a boundary, such
+    /// as a step that begins or a task that ends, all are saved immediately in a checkpoint with the
+    /// content of `save`. Otherwise they wait for the next checkpoint.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn apply(
         &self,
@@ -34,7 +36,7 @@ impl Milepost {
     }
 }
 
-/// Refuses what no run could take, whatever it holds.
+/// Refuses changes that are invalid for every run.
 pub(super) fn check(changes: &[Change], limits: &SizeLimits) -> Result<(), ValidationError> {
     changes.iter().try_for_each(|change| match change {
         Change::Task(change) => check_id(&change.id, "/tasks/id"),
@@ -49,7 +51,7 @@ pub(super) fn check(changes: &[Change], limits: &SizeLimits) -> Result<(), Valid
     })
 }
 
-/// Whether what a change becomes depends on the items that wait already.
+/// Whether resolving a change requires the pending items.
 pub(super) fn needs_pending_items(change: &Change) -> bool {
     match change {
         Change::Task(_) | Change::Criterion(_) | Change::Step(_) | Change::Context(_) => true,
@@ -61,7 +63,8 @@ pub(super) fn needs_pending_items(change: &Change) -> bool {
     }
 }
 
-/// Turns changes into items, each seeing those before it. `items` are those that wait already.
+/// Resolves changes to items and appends them to `items`, the pending items. Each change sees the items
+/// before it.
 pub(super) fn resolve(
     changes: &[Change],
     record: &RunRecord,
@@ -123,11 +126,12 @@ fn changed_criterion(change: &CriterionChange, working: &WorkingState) -> Criter
     criterion
 }
 
-/// A step as it now is. It ends only once it has begun; to leave one out it need not have.
+/// The step after a change. A step can end only if it has begun, but it can be skipped without having
+/// begun.
 fn changed_step(change: &StepChange, working: &WorkingState) -> Result<StepState, Error> {
     let this = |step: &&StepState| step.step_id.as_deref() == Some(change.id.as_str());
     let begun = working.open_steps.iter().find(this);
-    // Asked again, because the reply was lost or a script was: it has ended so already.
+    // A repeated request, after a lost reply or by a rerun script: the step already ended with this status.
     let current = working.step_state.as_ref().filter(this);
     let ended_so = current.filter(|step| step.step_status == Some(change.status));
     let ends = matches!(change.status, StepStatus::Done | StepStatus::Failed);
@@ -136,12 +140,13 @@ fn changed_step(change: &StepChange, working: &WorkingState) -> Result<StepState
         return Err(Error::StepNotBegun { step: change.id.clone(), open });
     }
     if change.status == StepStatus::InProgress && begun.is_none() && working.open_steps.len() >= OPEN_STEPS {
-        let message = format!("{OPEN_STEPS} steps are under way, which is the limit: end some of them");
+        let message =
+            format!("{OPEN_STEPS} steps are in progress, which is the limit; end some of them first");
         return Err(ValidationError { path: "/step_state".into(), message }.into());
     }
     let mut step = begun.or(current).cloned().unwrap_or_else(|| StepState {
         step_id: Some(change.id.clone()),
-        // Steps of one run mostly belong to one plan.
+        // Steps of one run usually belong to one plan.
         plan_path: working.step_state.as_ref().and_then(|step| step.plan_path.clone()),
         ..StepState::default()
     });
@@ -173,26 +178,26 @@ fn changed_context(change: &ContextChange, working: &WorkingState) -> ContextDig
     digest
 }
 
-/// Refuses an id that names nothing, or too much.
+/// Refuses an id that is empty or too long.
 fn check_id(id: &str, path: &str) -> Result<(), ValidationError> {
     let message = match id.len() {
-        0 => "an id must not be empty".to_owned(),
-        n if n > ID => format!("an id of {n} bytes, over the limit of {ID}"),
+        0 => "the id must not be empty".to_owned(),
+        n if n > ID => format!("the id has {n} bytes, over the limit of {ID}"),
         _ => return Ok(()),
     };
     Err(ValidationError { path: path.to_owned(), message })
 }
 
-/// Refuses a text that says nothing, or too much.
+/// Refuses text that is empty or too long.
 fn check_text(text: &str, path: &str, limits: &SizeLimits) -> Result<(), ValidationError> {
     if text.trim().is_empty() {
-        let message = "a text must not be empty".to_owned();
+        let message = "the text must not be empty".to_owned();
         return Err(ValidationError { path: path.to_owned(), message });
     }
     check_field_size(text, &path, limits)
 }
 
-/// Refuses what would make a field larger than a save may bring it.
+/// Refuses an item that would make its field larger than the limit for a save.
 fn check_item_size(item: &Item, working: &WorkingState, limits: &SizeLimits) -> Result<(), ValidationError> {
     let (path, raw) = match item {
         Item::Task(_) | Item::Todo(_) => ("/tasks", RawJson::of(&working.tasks)?),

@@ -1,4 +1,5 @@
-//! Complete: a checkpoint and the earlier ones of its run are done; completing the newest ends the run.
+//! Complete: marks a checkpoint and the earlier ones of its run as completed. Completing the newest ends
+//! the run.
 
 use super::Milepost;
 use super::bookkeeping::{event, is_committed, remember_commit};
@@ -8,13 +9,14 @@ use crate::model::{CheckpointId, EventType, Status, WriteToken};
 use crate::store::{CheckpointEntry, Commit, Row, StoreError, WriteDecision};
 
 impl Milepost {
-    /// Completes a checkpoint and the earlier ones of its run, and gives the ids of those that were not yet. Of several
-    /// who complete it at the same time, one is given the ids; for the others there is nothing left.
+    /// Completes a checkpoint and the earlier ones of its run. Returns the ids of those that were not
+    /// completed before. If several callers complete the same checkpoint at the same time, only one of them
+    /// gets the ids.
     pub fn complete(&self, entry: &CheckpointEntry) -> Result<Vec<CheckpointId>, Error> {
         let mut entry = entry.clone();
         loop {
             match self.complete_as_seen(&entry) {
-                // Somebody changed its marks meanwhile: what is there now decides.
+                // The marks changed in the meantime: read them again and retry.
                 Err(Error::Store(StoreError::MarksMoved(..))) => {}
                 done => return done,
             }
@@ -38,11 +40,11 @@ impl Milepost {
                 return WriteDecision::NoChange;
             };
             ended = view.latest.as_ref().is_some_and(|latest| latest.header.sequence == sequence);
-            // A commit of this call whose reply was lost: what it completed is known.
+            // The reply to this call's own commit was lost. `completed` is already set.
             if is_committed(&record, &token) {
                 return WriteDecision::NoChange;
             }
-            // Others may have completed some of them since they were looked at.
+            // Other processes may have completed some of them since they were read.
             let open = seen.iter().filter(|e| !is_completed(Some(&record), e));
             completed = open.map(|e| e.header.snapshot_id.clone()).collect();
             if completed.is_empty() && (!ended || record.status == Status::Completed) {
@@ -61,7 +63,7 @@ impl Milepost {
             remember_commit(&mut record, &token, sequence, false);
             let mut commit = Commit::new(record);
             commit.events = events;
-            // An import's own flag would otherwise outvote the run's.
+            // The flag that an import set on the checkpoint would otherwise override the run's.
             if entry.marks.completed == Some(false) {
                 let mut marks = entry.marks.clone();
                 marks.completed = Some(true);

@@ -1,24 +1,24 @@
-//! Composes a checkpoint's body. In: the run's working state, the items recorded since, the caller's draft.
-//! Out: a complete body, and the working state brought up to date with it. Pure.
+//! Composes a checkpoint's body. Takes the run's working state, the items recorded since, and the caller's
+//! draft. Returns a complete body and updates the working state to match it. Pure.
 
 use crate::model::{
     Body, CheckpointId, Draft, FileRef, Item, JsonPath, LogLine, Outcome, PAI_PHASES, Phase, Profile,
     RunRecord, SizeLimits, Source, Status, StepState, StepStatus, ValidationError, WorkingState,
 };
 
-/// How many outcomes a checkpoint holds.
+/// Maximum number of outcomes in a checkpoint.
 pub(super) const OUTCOMES: usize = 100;
-/// Bytes of one outcome's summary.
+/// Maximum bytes in the summary of an outcome.
 pub const OUTCOME_SUMMARY: usize = 2048;
-/// How many lines of the log a checkpoint holds, and how many bytes of text in them.
+/// Maximum number of log lines in a checkpoint, and maximum bytes of their text.
 const LOG_LINES: usize = 200;
 const LOG_BYTES: usize = 128 * 1024;
 
-/// How many written files a run remembers.
+/// Maximum number of written files in a run's working state.
 const FILES: usize = 1000;
 
 impl From<Body> for WorkingState {
-    /// The working state that a checkpoint leaves behind.
+    /// The working state after a checkpoint.
     fn from(body: Body) -> Self {
         let mut working = Self {
             phase: body.phase,
@@ -39,7 +39,7 @@ impl From<Body> for WorkingState {
 }
 
 impl WorkingState {
-    /// Applies one item; outcomes belong to the checkpoint and are collected in `outcomes`.
+    /// Applies one item. Outcomes belong to the checkpoint and are collected in `outcomes`.
     pub fn apply(&mut self, item: Item, outcomes: &mut Vec<Outcome>) {
         match item {
             Item::Outcome(outcome) => outcomes.push(outcome),
@@ -65,20 +65,20 @@ impl WorkingState {
         }
     }
 
-    /// Makes a step the current one, and remembers it while it is under way.
+    /// Makes a step the current one, and lists it as open while it is in progress.
     pub(super) fn enter_step(&mut self, step: StepState) {
         self.open_steps.retain(|open| open.step_id != step.step_id);
         self.step_state = Some(step);
         self.reopen_step();
     }
 
-    /// Remembers the current step if it is under way.
+    /// Adds the current step to the open ones if it is in progress.
     pub(super) fn reopen_step(&mut self) {
         let under_way = |step: &&StepState| step.step_status == Some(StepStatus::InProgress);
         self.open_steps.extend(self.step_state.as_ref().filter(under_way).cloned());
     }
 
-    /// Lets the oldest lines of the log go; the newest always stays.
+    /// Drops the oldest log lines beyond the limits. The newest line always stays.
     fn trim_log(&mut self) {
         let mut bytes = 0;
         let fits = |line: &&LogLine| {
@@ -97,7 +97,7 @@ fn upsert<T>(list: &mut Vec<T>, new: T, same: impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// What a body is given from outside.
+/// The fields of a body that come from neither the working state nor the draft.
 pub(super) struct CheckpointContext<'a> {
     pub(super) id: &'a CheckpointId,
     pub(super) created_at: jiff::Timestamp,
@@ -107,7 +107,7 @@ pub(super) struct CheckpointContext<'a> {
     pub(super) parent: Option<CheckpointId>,
 }
 
-/// Composes a body and brings the run's working state up to date with it.
+/// Composes a body and updates the run's working state to match it.
 pub(super) fn compose(
     record: &mut RunRecord,
     items: &[Item],
@@ -178,7 +178,7 @@ pub(super) fn compose(
     Ok(body)
 }
 
-/// Contracts that no type can hold.
+/// Checks the rules that the types cannot express.
 fn check(body: &Body, profile: Profile) -> Result<(), ValidationError> {
     let root = JsonPath::Root;
     let outcomes = root.key("command_outcomes");
@@ -188,7 +188,7 @@ fn check(body: &Body, profile: Profile) -> Result<(), ValidationError> {
     body.phase.as_ref().map_or(Ok(()), |phase| check_phase(phase, profile))
 }
 
-/// Refuses an outcome that no checkpoint can hold.
+/// Refuses an outcome whose summary is too long.
 pub(super) fn check_outcome(outcome: &Outcome, path: &JsonPath<'_>) -> Result<(), ValidationError> {
     if outcome.summary.len() > OUTCOME_SUMMARY {
         let message = format!("{} bytes, over the limit of {OUTCOME_SUMMARY}", outcome.summary.len());
@@ -205,20 +205,20 @@ pub(super) fn check_phase(phase: &Phase, profile: Profile) -> Result<(), Validat
         if phase.number < 1 || phase.number > PAI_PHASES.len() as u64 {
             let names = PAI_PHASES.iter().enumerate().map(|(i, name)| format!("{} {name}", i + 1));
             let message = format!(
-                "{} is not a phase of the pai profile, which has {}",
+                "{} is not a phase of the pai profile; its phases are {}",
                 phase.number,
                 names.collect::<Vec<_>>().join(", ")
             );
             return Err(ValidationError::at(&path.key("number"), message));
         }
         if phase.name.as_deref().unwrap_or_default().is_empty() {
-            return Err(ValidationError::at(&path.key("name"), "is needed under the pai profile"));
+            return Err(ValidationError::at(&path.key("name"), "is required by the pai profile"));
         }
     }
     Ok(())
 }
 
-/// Refuses the text of a field that is too large.
+/// Refuses a field whose text is too large.
 pub(super) fn check_field_size(
     text: &str,
     path: &dyn std::fmt::Display,
@@ -232,7 +232,7 @@ pub(super) fn check_field_size(
     Ok(())
 }
 
-/// Refuses a draft whose fields are too large; nothing is ever cut off. What capture saw has bounds of its own.
+/// Refuses a draft whose fields are too large; nothing is ever truncated. Captured data has its own limits.
 pub(super) fn check_limits(draft: &Draft, limits: &SizeLimits) -> Result<(), ValidationError> {
     let mut total = 0;
     for (name, raw) in draft.caller_fields()?.iter() {
@@ -241,7 +241,7 @@ pub(super) fn check_limits(draft: &Draft, limits: &SizeLimits) -> Result<(), Val
     }
     if limits.checkpoint > 0 && total > limits.checkpoint {
         let message =
-            format!("{total} bytes in all, over the limit of {} for a checkpoint", limits.checkpoint);
+            format!("{total} bytes in total, over the limit of {} for a checkpoint", limits.checkpoint);
         return Err(ValidationError::at(&JsonPath::Root, message));
     }
     Ok(())

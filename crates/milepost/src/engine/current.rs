@@ -1,4 +1,5 @@
-//! Which run a command means when it does not say: never "the newest".
+//! Resolves the run that a command operates on when it names none. Takes what is known about the caller;
+//! returns a run, or the open runs to choose from. Must not fall back to the newest run.
 
 use super::Milepost;
 use crate::Error;
@@ -6,29 +7,30 @@ use crate::model::{RunId, RunRecord};
 use crate::owner::{self, Liveness};
 use crate::store::RunQuery;
 
-/// What is known about who asks.
+/// What is known about the caller.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    /// `--run`, or the environment's.
+    /// The run named by `--run` or by the environment.
     pub named: Option<RunId>,
-    /// The agent's own session id.
+    /// The id of the agent's session.
     pub session: Option<String>,
-    /// The worktree, or the project's root outside repositories.
+    /// The worktree, or the project root outside a repository.
     pub worktree: Option<String>,
 }
 
-/// Which run is meant.
+/// The result of resolving the current run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunResolution {
-    /// This one.
+    /// The run to operate on.
     Run(RunId),
-    /// None that is clear; these are open here.
+    /// No single run qualifies; these runs are open here.
     Unclear(Vec<RunId>),
 }
 
 impl Milepost {
-    /// Decides which run is meant: named; of the agent's session; owned by an ancestor; the only open one here. A run that
-    /// came from elsewhere is meant only by its name: what it says of its session and folder is a stranger's.
+    /// Resolves the current run, in this order: the named run, the run of the agent's session, the run
+    /// owned by the nearest ancestor process, the only open run here. A foreign run must be named, because
+    /// its session and folder come from elsewhere.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn current_run(&self, caller: &Caller) -> Result<RunResolution, Error> {
         if let Some(run) = &caller.named {
@@ -39,7 +41,7 @@ impl Milepost {
             .into_iter()
             .filter_map(|row| row.record.ok())
             .map(|r| *r)
-            // What came from elsewhere is joined only by name.
+            // A foreign run is used only if it is named.
             .filter(|record| record.is_open() && !record.is_foreign())
             .collect();
         if let Some(session) = caller.session.as_deref().filter(|s| !s.is_empty()) {
@@ -62,7 +64,7 @@ impl Milepost {
                 return Ok(RunResolution::Run(run.clone()));
             }
         }
-        // A run whose owner is dead was interrupted: it is resumed, not joined by accident.
+        // A run whose owner is dead was interrupted. It must be resumed, not joined by accident.
         let gone = |r: &RunRecord| matches!(self.liveness(r), Some(Liveness::Dead | Liveness::PresumedDead));
         let open_here: Vec<RunId> = open
             .iter()

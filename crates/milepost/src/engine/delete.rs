@@ -1,4 +1,4 @@
-//! Delete: a run with all it has, or nothing of it.
+//! Delete: removes a run with everything in it, in one store operation.
 
 use super::Milepost;
 use crate::Error;
@@ -6,8 +6,8 @@ use crate::model::RunId;
 use crate::owner::lock;
 
 impl Milepost {
-    /// Removes a run with everything it has, even if its owner is alive: asking first is the caller's part. Returns how many
-    /// bytes the store gave back.
+    /// Removes a run with everything in it, even if its owner is alive; confirmation is the caller's
+    /// responsibility. Returns the number of bytes by which the store shrank.
     pub fn delete(&self, run: &RunId) -> Result<u64, Error> {
         self.stored_run(run)?;
         let before = self.store.info()?.bytes;
@@ -16,7 +16,7 @@ impl Milepost {
         if ours {
             self.clear_dangling_pointer();
         }
-        // A lock that a killed owner left; one that is held goes with its holder.
+        // A killed owner leaves its lock file behind. A live owner removes its own.
         if let Some(folder) = self.owners.as_ref().filter(|folder| !lock::is_held(folder, run)) {
             lock::remove_lock_file(folder, run);
         }

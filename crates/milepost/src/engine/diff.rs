@@ -1,4 +1,4 @@
-//! Diff: what changed from one checkpoint to another, of any runs.
+//! Diff: compares two checkpoints, of the same run or of different runs.
 
 use super::Milepost;
 use super::reference::Reference;
@@ -11,23 +11,24 @@ use derive_getters::Getters;
 /// What changed between two checkpoints.
 #[derive(Getters, Debug, Clone, serde::Serialize)]
 pub struct Diff {
-    /// The earlier one, or whichever was named first.
+    /// The first checkpoint.
     #[serde(skip)]
     pub(crate) from: CheckpointEntry,
-    /// The other.
+    /// The checkpoint that it is compared with.
     #[serde(skip)]
     pub(crate) to: CheckpointEntry,
-    /// What they hold.
+    /// The differences between their contents.
     #[serde(flatten)]
     pub(crate) difference: Difference,
-    /// How commands ended since `from`, oldest first; of another run or an earlier checkpoint, what `to` itself holds.
+    /// Outcomes since `from`, oldest first. If `to` is not a later checkpoint of the same run, these are
+    /// the outcomes of `to`, if they differ from those of `from`.
     pub(crate) outcomes: Vec<Outcome>,
-    /// How many older outcomes were left out.
+    /// Number of older outcomes that were omitted.
     pub(crate) outcomes_left_out: u64,
 }
 
 impl Diff {
-    /// Whether they hold the same.
+    /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
         let files = &self.difference.files;
         self.difference.changed.is_empty()
@@ -37,14 +38,14 @@ impl Diff {
     }
 }
 
-/// Outcomes that are gathered at most.
+/// Maximum number of collected outcomes.
 const OUTCOMES: usize = 100;
-/// Checkpoints between the two that are read for their outcomes at most.
+/// Maximum number of checkpoints between the two that are read for their outcomes.
 const BETWEEN: usize = 200;
 
 impl Milepost {
-    /// Compares two checkpoints; without a second one, with the newest of the first one's run. A damaged one is an error
-    /// that names it: what was asked for is that checkpoint and no other.
+    /// Compares two checkpoints. Without `to`, compares with the newest checkpoint of the first one's run.
+    /// A damaged checkpoint is an error that names it; there is no fallback to another one.
     pub fn diff(&self, from: &Reference, to: Option<&Reference>, run: Option<&RunId>) -> Result<Diff, Error> {
         let (from, before, to, after) = self.retry_if_removed(|| {
             let from = self.find(from, run)?;
@@ -69,8 +70,8 @@ impl Milepost {
         Ok(Diff { from, to, difference, outcomes, outcomes_left_out })
     }
 
-    /// Outcomes of the checkpoints between two, before those of the later one. What is damaged, or removed by now,
-    /// tells none.
+    /// Inserts the outcomes of the checkpoints between two before those of the later one. Skips checkpoints
+    /// that are damaged or that were removed in the meantime.
     fn outcomes_between(
         &self,
         from: &CheckpointEntry,

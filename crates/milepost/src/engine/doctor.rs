@@ -1,4 +1,5 @@
-//! Doctor: what is wrong with a store and what can be done; with `fix`, does it.
+//! Doctor: examines a store and its outbox, and reports each problem with a remedy. With `fix`, repairs
+//! what it can without losing data.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,43 +10,44 @@ use crate::model::{CheckpointId, RunId};
 use crate::store::{Maintenance, Part, Problem, ProblemKind, RunQuery, StoreError};
 use crate::{Error, ReasonCode};
 
-/// Something that is wrong.
+/// A problem that the doctor found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Diagnosis {
-    /// The word for programs.
+    /// The reason code, for programs.
     pub reason_code: ReasonCode,
-    /// One line for people.
+    /// A one-line message for people.
     pub message: String,
-    /// What to do about it.
+    /// How to fix the problem.
     pub fix: String,
-    /// Whether it was mended now.
+    /// Whether the problem was repaired by this call.
     pub fixed: bool,
 }
 
-/// What the doctor found.
+/// The result of an examination.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DoctorReport {
-    /// What is wrong.
+    /// The problems found.
     pub problems: Vec<Diagnosis>,
-    /// How many checkpoints were read.
+    /// Number of checkpoints read.
     pub checked: u64,
-    /// Checkpoints that are dated later than now, by more than `CLOCK_TOLERANCE`. They are intact.
+    /// Intact checkpoints dated in the future by more than `CLOCK_TOLERANCE`.
     pub future: Vec<FutureCheckpoint>,
 }
 
-/// How far beyond now a checkpoint may be dated before it is named: clocks of machines differ, but not by a day.
+/// How far in the future a checkpoint may be dated before it is reported. Clocks of different machines
+/// differ, but not by a day.
 pub const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_hours(24);
 
-/// A checkpoint that is dated in the future: a clock was wrong when it was made, or is wrong now.
+/// A checkpoint dated in the future: the clock was wrong when it was saved, or is wrong now.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FutureCheckpoint {
-    /// Its id.
+    /// The checkpoint id.
     pub snapshot_id: CheckpointId,
-    /// Its run.
+    /// The run id.
     pub run_id: RunId,
-    /// Its number within the run.
+    /// The sequence number within the run.
     pub sequence: u64,
-    /// The date it carries.
+    /// The recorded date.
     pub created_at: Timestamp,
 }
 
@@ -56,21 +58,22 @@ impl Diagnosis {
 }
 
 impl DoctorReport {
-    /// How many problems were mended.
+    /// Number of problems that were repaired.
     pub fn fixed(&self) -> usize {
         self.problems.iter().filter(|p| p.fixed).count()
     }
 }
 
 impl Milepost {
-    /// How many writes were acknowledged and are missing from the store: its write-ahead log was damaged, or an older copy
-    /// was put in its place. `doctor` with `fix` recovers what it can; after that it is 0 again.
+    /// Number of acknowledged writes that are missing from the store, because its write-ahead log was
+    /// damaged or an older copy replaced the database. `doctor` with `fix` recovers what it can; the number
+    /// is 0 afterwards.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn lost_writes(&self) -> Result<u64, Error> {
         Ok(self.store.lost_writes()?)
     }
 
-    /// Examines the store, and mends what can be mended without losing anything.
+    /// Examines the store. With `fix`, repairs what can be repaired without losing data.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn doctor(
         &self,
@@ -95,7 +98,7 @@ impl Milepost {
                     self.rebuild_record(&row.run_id)?;
                 }
             }
-            // What is still there was not mended, whatever was tried.
+            // Problems that are still present were not repaired.
             left = self.store.maintain(Maintenance::Inspect)?.problems;
         }
         let named = found.problems.iter().filter(|p| p.kind == ProblemKind::Record).count();
@@ -103,13 +106,13 @@ impl Milepost {
         match self.verify(&VerifyScope::Store, progress) {
             Ok(VerifyReport { checked, damaged }) => {
                 report.checked = checked;
-                // Damaged records, headers and marks were named by the inspection already, unless it cannot mend them.
+                // The inspection above has already reported damaged records and lost writes. Without `fix`,
+                // it has also reported damaged headers and marks.
                 let repeated = |part| {
                     matches!(part, Part::Run | Part::Wal)
                         || (named > 0 && !fix && matches!(part, Part::Header | Part::Marks))
                 };
-                let fix =
-                    "restore this checkpoint from a backup, or delete it with its run; the others are intact";
+                let fix = "restore this checkpoint from a backup, or delete its run; checkpoints not listed here are intact";
                 for damage in damaged.into_iter().filter(|d| !repeated(d.part)) {
                     let message = damage.to_string();
                     let reason = Error::Damaged(Box::new(damage)).reason();
@@ -123,7 +126,7 @@ impl Milepost {
         Ok(report)
     }
 
-    /// Checkpoints of all runs that are dated in the future, run by run, oldest first.
+    /// Checkpoints dated in the future, run by run, oldest first.
     fn future_checkpoints(&self) -> Result<Vec<FutureCheckpoint>, Error> {
         let limit = self.now().saturating_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
         let mut future = Vec::new();
@@ -153,20 +156,21 @@ impl Milepost {
         let (refused, unsigned) =
             taken.map(|report| (report.refused, report.unsigned.len())).unwrap_or_default();
         if unsigned > 0 {
-            let message = format!("without your signature in {}: {unsigned}", outbox.folder().display());
-            let fix = "`milepost trust --outbox` shows them and asks";
+            let message =
+                format!("saves in {} without your signature: {unsigned}", outbox.folder().display());
+            let fix = "run `milepost trust --outbox` to review and accept them";
             report.problems.push(Diagnosis::new(ReasonCode::StoreUntrusted, message, fix, false));
         }
         for (file, why) in &refused {
-            let message = format!("{} cannot be taken in: {why}", file.display());
-            let fix = "remove the file if what it holds is not needed";
+            let message = format!("{} cannot be saved to the store: {why}", file.display());
+            let fix = "remove the file if you do not need its content";
             report.problems.push(Diagnosis::new(ReasonCode::CheckpointSchemaInvalid, message, fix, false));
         }
         if refused.len() + unsigned == waiting {
             return;
         }
-        let message = format!("waiting in {}: {waiting}", outbox.folder().display());
-        let fix = "the next command that can write the store takes in what it can; `milepost doctor --fix` names the rest";
+        let message = format!("saves waiting in {}: {waiting}", outbox.folder().display());
+        let fix = "the next command that can write to the store saves them; `milepost doctor --fix` lists those that cannot be saved";
         report.problems.push(Diagnosis::new(ReasonCode::CheckpointAtomicWriteFailed, message, fix, fixed));
     }
 }
@@ -180,11 +184,11 @@ fn diagnosis(problem: Problem, left: &[Problem], fix: bool) -> Diagnosis {
         }
     };
     let remedy = match (problem.kind, problem.repairable) {
-        (_, true) => "`milepost doctor --fix` mends it",
+        (_, true) => "run `milepost doctor --fix` to repair this",
         (ProblemKind::Pages, false) => {
-            "`milepost doctor --fix` saves what can be read; the rest is only in a backup"
+            "run `milepost doctor --fix` to recover what can be read; restore the rest from a backup"
         }
-        (_, false) => "nothing can be done from here",
+        (_, false) => "Milepost cannot repair this",
     };
     Diagnosis::new(reason_code, problem.message, remedy, fixed)
 }

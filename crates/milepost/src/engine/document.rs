@@ -1,7 +1,7 @@
-//! Documents: what a listed checkpoint holds, read and verified. A list and the documents of its rows are read one after
-//! the other while others write. This is the one place that tells a checkpoint that was removed since it was listed from
-//! one whose document is missing or damaged.
-//! In: entries and rows of lists. Out: verified documents, `None` for what was removed, damage.
+//! Documents: reads and verifies the documents of listed checkpoints. Other processes may write between the
+//! listing and the read. Only this module distinguishes a checkpoint that was removed in between from one
+//! whose document is missing or damaged. Takes entries and rows; returns verified documents, `None` for
+//! removed checkpoints, or damage.
 
 use super::Milepost;
 use super::lookup::intact;
@@ -10,12 +10,13 @@ use crate::model::Body;
 use crate::seal::{Header, SealError, Verified};
 use crate::store::{CheckpointEntry, Damage, DamageKind, Part, Row, StoreError};
 
-/// How often a lookup is repeated when what it found was removed before it was read.
+/// Maximum number of lookups if the checkpoint found is removed before it is read.
 const LOOKUPS: usize = 64;
 
 impl Milepost {
-    /// Reads and verifies the document of an entry. Fails with `NoCheckpoint` if the checkpoint was removed since it was
-    /// listed, and with `Damaged` if it is still listed and its document is missing or damaged.
+    /// Reads and verifies the document of an entry. Fails with `NoCheckpoint` if the checkpoint was removed
+    /// since it was listed, and with `Damaged` if it is still listed but its document is missing or
+    /// damaged.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn read(&self, entry: &CheckpointEntry) -> Result<Verified, Error> {
         let header = &entry.header;
@@ -25,7 +26,7 @@ impl Milepost {
                 Err(e) if is_about_document(&e) => e,
                 read => return read,
             };
-            // Where even that cannot be read, the first failure says more.
+            // If the list cannot be read either, the first error is the more useful one.
             if !self.is_listed(header).unwrap_or(true) {
                 return Err(StoreError::NoCheckpoint(header.run_id.clone(), header.sequence).into());
             }
@@ -35,13 +36,13 @@ impl Milepost {
                     _ => damaged(header, Damage::integrity(Part::Body, &header.checksum, "no document")),
                 });
             }
-            // It may have been compressed in between.
+            // Read it again: it may have been compressed in between.
             looked_again = true;
         }
     }
 
-    /// The checkpoint of a row with its document; `None` if it was removed since it was listed. Whoever goes through a
-    /// list reads by this.
+    /// The checkpoint of a row with its document; `None` if it was removed since it was listed. Code that
+    /// iterates over a list reads documents with this.
     pub(super) fn read_row(&self, row: Row) -> Result<Option<(CheckpointEntry, Verified)>, Error> {
         let entry = intact(row)?;
         match self.read(&entry) {
@@ -50,7 +51,7 @@ impl Milepost {
         }
     }
 
-    /// As `read_row`, for the body alone.
+    /// Like `read_row`, but returns only the body.
     pub(super) fn body_if_there(&self, entry: &CheckpointEntry) -> Result<Option<Body>, Error> {
         match self.body(entry) {
             Err(e) if is_removed(&e) => Ok(None),
@@ -58,8 +59,8 @@ impl Milepost {
         }
     }
 
-    /// Looks something up and reads it, again while what was found is removed before it is read. A name that means one
-    /// checkpoint and no other is then not found.
+    /// Looks up and reads a checkpoint, and repeats both if it is removed before it is read. If the
+    /// reference names one specific checkpoint, the next lookup fails with `NotFound`.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn retry_if_removed<T>(
         &self,
@@ -79,7 +80,7 @@ impl Milepost {
         self.body_of(entry, &self.read(entry)?)
     }
 
-    /// The body of a document that was read, upgraded to the current format.
+    /// The body of a document that was already read, upgraded to the current format.
     pub(crate) fn body_of(&self, entry: &CheckpointEntry, verified: &Verified) -> Result<Body, Error> {
         let header = &entry.header;
         verified.body().map_err(|e| match e {
@@ -88,7 +89,7 @@ impl Milepost {
         })
     }
 
-    /// Reads the document that the store has now in the place that a header names.
+    /// Reads the document that the store currently has for the run and sequence number of a header.
     fn read_stored(&self, header: &Header) -> Result<Verified, Error> {
         let bytes = match self.store.body(&header.run_id, header.sequence) {
             Ok(bytes) => bytes,
@@ -107,8 +108,8 @@ impl Milepost {
         })
     }
 
-    /// Whether the store still lists the checkpoint of a header. A run that was deleted and made again gives its numbers
-    /// out anew, to checkpoints with other ids.
+    /// Whether the store still lists the checkpoint of a header. A run that was deleted and recreated
+    /// reuses its sequence numbers for checkpoints with other ids.
     fn is_listed(&self, header: &Header) -> Result<bool, Error> {
         Ok(self.row_at(&header.run_id, header.sequence)?.is_some_and(|row| match row {
             Row::Intact(entry) => entry.header.snapshot_id == header.snapshot_id,
@@ -122,7 +123,7 @@ fn is_removed(e: &Error) -> bool {
     matches!(e, Error::Store(StoreError::NoCheckpoint(..)))
 }
 
-/// Whether an error is about the document itself, and not about the store.
+/// Whether an error is about the document rather than the store.
 fn is_about_document(e: &Error) -> bool {
     matches!(e, Error::Damaged(_) | Error::Store(StoreError::NoCheckpoint(..) | StoreError::NoRun(_)))
 }
@@ -132,7 +133,7 @@ fn damaged(header: &Header, damage: Damage) -> Error {
     Error::Damaged(Box::new(damage.named(Some(header.snapshot_id.clone()))))
 }
 
-/// The error for a document that is not of the form it should be.
+/// The error for a document that does not have the expected form.
 fn invalid(header: &Header, expected: &str, found: String) -> Error {
     let damage = Damage::integrity(Part::Body, expected, found);
     damaged(header, Damage { kind: DamageKind::Schema, ..damage })

@@ -1,4 +1,5 @@
-//! Due: whether a timer's interval has passed since a run was last saved or confirmed.
+//! Due: decides whether a timer's interval has passed since a run was last saved or confirmed. Writes
+//! nothing.
 
 use jiff::Timestamp;
 
@@ -10,16 +11,16 @@ use crate::{Error, trigger};
 /// Whether a timer's interval has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// There is no checkpoint yet.
+    /// The run has no checkpoint yet.
     First,
-    /// It has.
+    /// The interval has passed.
     Yes,
-    /// It has not.
+    /// The interval has not passed.
     No,
 }
 
 impl Due {
-    /// Whether it has passed since the newest checkpoint of a run was made or confirmed.
+    /// Whether the interval has passed since the newest checkpoint of a run was saved or confirmed.
     pub(super) fn of(newest: Option<&CheckpointEntry>, profile: Profile, now: Timestamp) -> Self {
         let (Some(CheckpointEntry { header, marks }), Some(interval)) = (newest, profile.interval()) else {
             return Self::Yes;
@@ -30,18 +31,19 @@ impl Due {
 }
 
 impl Milepost {
-    /// Says whether a timer save is due by the run's profile, or by the one given. A clock that went back is due.
+    /// Returns whether a timer save is due, by the given profile or otherwise by the run's own. If the
+    /// clock went back, a save is due.
     pub fn is_due(&self, run: &RunId, profile: Option<Profile>) -> Result<bool, Error> {
         Ok(self.due(run, profile)? != Due::No)
     }
 
-    /// The same, and whether it would be the first.
+    /// Like `is_due`, but distinguishes the first checkpoint.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn due(&self, run: &RunId, profile: Option<Profile>) -> Result<Due, Error> {
         Ok(self.due_for(self.store.run(run)?.as_ref(), profile))
     }
 
-    /// The same of a run that was read already.
+    /// Like `due`, for a run that was already read.
     pub(super) fn due_for(&self, stored: Option<&StoredRun>, profile: Option<Profile>) -> Due {
         let Some(row) = stored.map(|stored| &stored.row).filter(|row| row.count > 0) else {
             return Due::First;

@@ -1,24 +1,24 @@
-//! Events: what happened, oldest first.
+//! Events: lists what happened in the store or in one run, oldest first.
 
 use super::Milepost;
 use crate::Error;
 use crate::model::{Event, RunId};
 use crate::store::{Damage, EventQuery};
 
-/// Events, and where to go on from.
+/// Events, and the position to continue from.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct EventList {
-    /// Oldest first.
+    /// The events, oldest first.
     pub events: Vec<Event>,
-    /// The position after the last one.
+    /// The position of the last event; pass it as `after` to continue.
     pub position: u64,
-    /// What could not be read.
+    /// Damaged events that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<Damage>,
 }
 
 impl Milepost {
-    /// Lists events after a position, the newest `limit` of them; 0 for all.
+    /// Lists events after a position, limited to the newest `limit` (0 = no limit).
     pub fn events(&self, run: Option<&RunId>, after: u64, limit: usize) -> Result<EventList, Error> {
         if let Some(run) = run {
             self.stored_run(run)?;

@@ -1,4 +1,6 @@
-//! Export: a run, or one checkpoint, in the files of another tool, as lines of sealed documents, or as a bundle.
+//! Export: writes a run, or one checkpoint of it, in the format of another tool, as lines of sealed
+//! documents, or as a bundle. Must not overwrite files without `force`, or export secrets in a bundle
+//! without `with_secrets`.
 
 use derive_getters::Getters;
 use std::collections::BTreeSet;
@@ -19,24 +21,24 @@ use crate::redact::AllowList;
 use crate::store::{CheckpointEntry, HeaderQuery, Row, StoreError};
 
 options! {
-    /// What to export.
+    /// What to export, and where.
     #[derive(Debug, Clone)]
     pub struct ExportOptions {
-        /// The format.
+        /// The format to write.
         pub(crate) format: Format,
-        /// The run.
+        /// The run to export.
         pub(crate) run: RunId,
-        /// Only this checkpoint of it.
+        /// Exports only this checkpoint of the run.
         pub(crate) only: Option<CheckpointEntry>,
         /// The file or folder to write.
         pub(crate) path: PathBuf,
-        /// Writes over what is there.
+        /// Overwrites existing files.
         pub(crate) force: bool,
-        /// Lets secrets leave in a bundle.
+        /// Allows secrets in a bundle.
         pub(crate) with_secrets: bool,
-        /// What was not committed, for a bundle.
+        /// The uncommitted changes to include in a bundle.
         pub(crate) patch: Option<Patch> [internal],
-        /// Writes nothing.
+        /// Reports what would be written, but writes nothing.
         pub(crate) dry_run: bool,
     }
 }
@@ -49,24 +51,24 @@ impl ExportOptions {
     }
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Getters, Debug, Default)]
 pub struct ExportReport {
-    /// How many checkpoints.
+    /// Number of exported checkpoints.
     pub(crate) exported: u64,
     /// The files that were written, or would be.
     pub(crate) files: Vec<PathBuf>,
-    /// Bytes in them.
+    /// Total size of these files in bytes.
     pub(crate) bytes: u64,
-    /// What the format cannot hold.
+    /// Fields that the format cannot represent.
     pub(crate) lost_fields: BTreeSet<String>,
     /// Checkpoints that could not be read.
     pub(crate) skipped: Vec<SkippedFile>,
-    /// What to know about it.
+    /// Warnings about the exported data.
     pub(crate) warnings: Vec<ImportNote>,
-    /// How many events leave in a bundle.
+    /// Number of events in a bundle.
     pub(crate) events: u64,
-    /// Secrets in what leaves: where, and by which rule they were found.
+    /// Secrets in a bundle: their location and the rules that found them.
     pub(crate) secrets: Vec<(String, String)>,
 }
 
@@ -132,7 +134,8 @@ impl Milepost {
         for (n, row) in rows.into_iter().enumerate() {
             progress(n as u64 + 1);
             match self.read_row(row) {
-                // One that was asked for by its own name is missed; of a whole run, what is there is wanted.
+                // A checkpoint that was requested by itself must exist. A whole run is exported without
+                // those removed in the meantime.
                 Ok(None) => {
                     if let Some(only) = &what.only {
                         return Err(StoreError::NoCheckpoint(what.run.clone(), only.header.sequence).into());
@@ -179,7 +182,7 @@ impl Milepost {
         let failed = |source| Error::File { path: what.path.clone(), what: "written", source };
         let mut builder = tempfile::Builder::new();
         builder.prefix(atomic::TEMP_PREFIX).suffix(".db");
-        // SQLite needs a file to write into: beside the export, except where nothing may be written there.
+        // SQLite needs a file to write to: next to the export, or in the temporary folder for a dry run.
         let temp = if what.dry_run {
             builder.tempfile()
         } else {
@@ -200,7 +203,7 @@ impl Milepost {
         files: &[ExportFile],
         report: &mut ExportReport,
     ) -> Result<(), Error> {
-        // One Markdown file may be asked for by its own name.
+        // A path that ends in `.md` names the Markdown file itself, if there is only one.
         let named = what.path.extension().is_some_and(|e| e == "md");
         if let ([one], true) = (files, named) {
             return self.one_file(what, one.bytes.clone(), report);
@@ -208,7 +211,7 @@ impl Milepost {
         for file in files {
             let inside = file.path.components().all(|part| matches!(part, Component::Normal(_)));
             if !inside {
-                let why = format!("{} would lie outside of the folder", file.path.display());
+                let why = format!("{} would be outside the export folder", file.path.display());
                 return Err(InteropError::Unfit { format: what.format, why }.into());
             }
             report.files.push(what.path.join(&file.path));
@@ -224,7 +227,7 @@ impl Milepost {
         if what.path.exists() {
             return put_all(&what.path, files).map_err(written);
         }
-        // A folder that is new is there whole or not at all.
+        // A new folder appears complete or not at all.
         let around = atomic::folder_of(&what.path);
         atomic::create_folder(around).map_err(written)?;
         let aside =
@@ -249,16 +252,16 @@ fn put_all(root: &Path, files: &[ExportFile]) -> std::io::Result<()> {
     folders.iter().try_for_each(|folder| atomic::sync_folder(folder))
 }
 
-/// Refuses to write over something.
+/// Refuses to overwrite an existing file without `force`.
 fn free(path: &Path, force: bool) -> Result<(), Error> {
     if !force && path.symlink_metadata().is_ok() {
-        let why = "it is there already".to_owned();
+        let why = "it already exists".to_owned();
         return Err(Error::RestoreRefused { path: path.to_owned(), why, flag: "--force" });
     }
     Ok(())
 }
 
-/// What looks like a secret in a text that leaves, line by line.
+/// Finds the lines that contain secrets, and the rules that match them.
 fn secrets(bytes: &[u8], allow: &AllowList) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (n, line) in String::from_utf8_lossy(bytes).lines().enumerate() {

@@ -1,11 +1,12 @@
-//! What failed last and has not passed since: in a run's newest checkpoints, and in the runs that it continues.
+//! Finds the last failure that has not passed since, in a run's newest checkpoints and in the runs that it
+//! continues.
 
 use super::{Milepost, Reference};
 use crate::Error;
 use crate::model::{Outcome, OutcomeResult, RunId};
 use crate::store::{HeaderQuery, Row};
 
-/// How many checkpoints of a run are looked at, and how many runs: what failed longer ago has been left behind.
+/// Maximum number of checkpoints per run, and of runs, to search. Older failures are no longer relevant.
 const CHECKPOINTS: usize = 10;
 const RUNS: usize = 4;
 
@@ -18,7 +19,7 @@ impl Milepost {
         for _ in 0..RUNS {
             let detail = match self.run_detail(&run) {
                 Ok(detail) => detail,
-                // One that is gone has nothing more to tell.
+                // A deleted run ends the search.
                 Err(Error::NoRun(_)) => return Ok(None),
                 Err(e) => return Err(e),
             };
@@ -48,7 +49,7 @@ impl Milepost {
     }
 }
 
-/// The newest failure of some outcomes; names of those that passed after it are added to `passed`.
+/// The newest failure among some outcomes. Adds the names of outcomes that passed after it to `passed`.
 fn newest_failure(outcomes: Vec<Outcome>, passed: &mut Vec<String>) -> Option<Outcome> {
     for outcome in outcomes.into_iter().rev() {
         match outcome.result {

@@ -1,11 +1,12 @@
-//! Finish: the last checkpoint of a run, which ends it.
+//! Finish: saves the last checkpoint of a run and ends the run.
 
 use super::{Milepost, Save, Saved};
 use crate::Error;
 use crate::model::{RunId, Source, Status, ValidationError};
 
 impl Milepost {
-    /// Saves the last checkpoint of a run and ends it as completed or failed; `Status::Paused` leaves it open for later.
+    /// Saves the last checkpoint of a run and ends the run as completed or failed. `Status::Paused` leaves
+    /// it open for later.
     pub fn finish(&self, run: &RunId, status: Status, save: Save) -> Result<Saved, Error> {
         if status == Status::InProgress {
             return Err(Error::Value {

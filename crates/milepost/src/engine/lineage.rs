@@ -1,10 +1,11 @@
-//! Lineage: listed checkpoints in the order of their parents. Pure. Nothing that is listed is ever hidden.
+//! Lineage: orders listed checkpoints as a tree, by their parents. Pure. Every listed checkpoint appears in
+//! the result.
 
 use std::collections::HashMap;
 
 use super::ListedCheckpoint;
 
-/// Where a checkpoint's link to its parent leads.
+/// The state of a checkpoint's link to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParentLink {
@@ -24,15 +25,15 @@ pub struct LineageRow {
     /// The index of the listed checkpoint.
     #[serde(skip)]
     pub at: usize,
-    /// How many times the line it belongs to has branched.
+    /// The number of branch points at which it left the main line.
     pub depth: usize,
-    /// Where its link to its parent leads.
+    /// The state of its link to its parent.
     #[serde(rename = "lineage")]
     pub parent_link: ParentLink,
 }
 
-/// Puts a list, newest first, in the order of a tree: each below its parent, oldest child first. A line that does not
-/// branch keeps its depth.
+/// Orders a list, newest first, as a tree: each checkpoint below its parent, oldest child first. A line
+/// that does not branch keeps its depth.
 pub fn lineage(listed: &[ListedCheckpoint]) -> Vec<LineageRow> {
     let header = |at: usize| listed.get(at).map(|one| &one.entry.header);
     let ids: HashMap<_, _> =
@@ -56,7 +57,7 @@ pub fn lineage(listed: &[ListedCheckpoint]) -> Vec<LineageRow> {
     for root in roots {
         walk(root, &children, &mut seen, &mut rows);
     }
-    // What no root leads to goes in a circle: it begins with the oldest.
+    // Checkpoints that no root reaches form cycles. Each cycle starts with its oldest checkpoint.
     for at in (0..listed.len()).rev() {
         if seen.get(at) == Some(&false) {
             walk((at, ParentLink::Cycle), &children, &mut seen, &mut rows);
@@ -74,7 +75,7 @@ fn walk(root: (usize, ParentLink), children: &[Vec<usize>], seen: &mut [bool], r
         }
         rows.push(LineageRow { at, depth, parent_link });
         let below = children.get(at).map(Vec::as_slice).unwrap_or_default();
-        // The newest child continues the line; the others are branches, told first.
+        // The newest child continues the line. The other children are branches, which come first.
         for (n, child) in below.iter().rev().enumerate() {
             let depth = if n == 0 { depth } else { depth + 1 };
             open.push((*child, depth, ParentLink::Parent));

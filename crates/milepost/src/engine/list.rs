@@ -1,4 +1,4 @@
-//! List: checkpoints newest first, by their headers alone.
+//! List: lists checkpoints, newest first, by their headers alone. Reads no documents.
 
 use derive_getters::Getters;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
@@ -16,17 +16,17 @@ options! {
     /// Which checkpoints to list.
     #[derive(Debug, Clone, Default)]
     pub struct ListQuery {
-        /// Only of this run.
+        /// Only checkpoints of this run.
         pub(crate) run: Option<RunId>,
         /// Maximum number to list (0 = no limit).
         pub(crate) limit: usize [number],
-        /// Only completed ones, or only those that are not.
+        /// Only completed checkpoints, or only those that are not completed.
         pub(crate) completed: Option<bool>,
-        /// Only of this source, folded ones included.
+        /// Only checkpoints of this source, including those that a trigger of this source was folded into.
         pub(crate) source: Option<Source>,
-        /// Only of this status.
+        /// Only checkpoints with this status.
         pub(crate) status: Option<Status>,
-        /// Only with this tag.
+        /// Only checkpoints with this tag.
         pub(crate) tag: Option<String>,
     }
 }
@@ -34,9 +34,9 @@ options! {
 /// A checkpoint in a list.
 #[derive(Getters, Debug, Clone)]
 pub struct ListedCheckpoint {
-    /// Header and marks.
+    /// The header and the marks.
     pub(crate) entry: CheckpointEntry,
-    /// Whether it is completed.
+    /// Whether the checkpoint is completed.
     pub(crate) completed: bool,
 }
 
@@ -58,18 +58,18 @@ impl Serialize for ListedCheckpoint {
         members.serialize_field("completed", &self.completed)?;
         members.serialize_field("pinned", &marks.pinned)?;
         members.serialize_field("tags", &marks.tags)?;
-        // The id that its brief gives itself, or that it had where it was imported from.
+        // The brief's own id, or the id under which the checkpoint was imported.
         members.serialize_field("name", &header.imported_id)?;
         members.end()
     }
 }
 
-/// A list, and what could not be listed.
+/// A list of checkpoints, and the damaged rows among them.
 #[derive(Debug, Clone, Default)]
 pub struct CheckpointList {
-    /// Newest first.
+    /// The checkpoints, newest first.
     pub checkpoints: Vec<ListedCheckpoint>,
-    /// Damaged rows that were met.
+    /// Damaged rows, which are not in the list.
     pub damaged: Vec<Damage>,
 }
 
@@ -116,7 +116,7 @@ impl ListQuery {
     }
 }
 
-/// Whether checkpoints are completed, asking each run once.
+/// Determines whether checkpoints are completed, and reads each run's record at most once.
 #[derive(Default)]
 pub(super) struct Completions(HashMap<RunId, u64>);
 

@@ -1,23 +1,24 @@
-//! Lookups that several verbs share: a run that must exist, its record, its rows page by page, one row.
-//! In: ids and queries. Out: what the store has, or the error that names what is missing. Reads no documents.
+//! Lookups that several verbs share: a run that must exist, its record, its rows page by page, a single
+//! row. Takes ids and queries; returns what the store has, or an error that names what is missing. Reads no
+//! documents.
 
 use super::Milepost;
 use crate::Error;
 use crate::model::{CheckpointId, Event, RunId, RunRecord};
 use crate::store::{CheckpointEntry, CheckpointFilter, EventQuery, HeaderQuery, Row, StoreError, StoredRun};
 
-/// Rows in a page where the first ones may be enough.
+/// Page size if the first rows may be enough.
 pub(super) const PAGE: usize = 256;
-/// Rows in a page where all are wanted.
+/// Page size if all rows are needed.
 const LARGE_PAGE: usize = 2048;
 
 impl Milepost {
-    /// A run that must exist.
+    /// Reads a run that must exist.
     pub(super) fn stored_run(&self, run: &RunId) -> Result<StoredRun, Error> {
         self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))
     }
 
-    /// A run's record; `None` also where it is damaged, which the next write repairs.
+    /// Reads a run's record; `None` also if it is damaged. The next write repairs a damaged record.
     pub(crate) fn record_of(&self, run: &RunId) -> Result<Option<Box<RunRecord>>, Error> {
         Ok(self.store.run(run)?.and_then(|stored| stored.row.record.ok()))
     }
@@ -28,7 +29,7 @@ impl Milepost {
         Ok(page.events.into_iter().map(|(_, event)| event).collect())
     }
 
-    /// The row of a run's checkpoint with this number.
+    /// The row of a run's checkpoint with this sequence number.
     pub(super) fn row_at(&self, run: &RunId, sequence: u64) -> Result<Option<Row>, StoreError> {
         let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
         Ok(self.store.headers(&query)?.into_iter().next())
@@ -40,8 +41,8 @@ impl Milepost {
         Ok(self.store.headers(&query)?.into_iter().next())
     }
 
-    /// All rows of a query, read `page_size` at a time. A limit of the query is the size of the first page. Ends after the
-    /// first error.
+    /// All rows of a query, read `page_size` at a time. If the query has a limit, it is the size of the
+    /// first page. Stops after the first error.
     pub(super) fn rows<'a>(
         &'a self,
         mut query: HeaderQuery<'a>,
@@ -65,7 +66,7 @@ impl Milepost {
         })
     }
 
-    /// Every intact entry of a run, oldest first.
+    /// All intact entries of a run, oldest first.
     pub(super) fn entries<'a>(
         &'a self,
         run: &'a RunId,
@@ -75,7 +76,7 @@ impl Milepost {
     }
 }
 
-/// The entry of an intact row.
+/// The entry of a row; an error if the row is damaged.
 pub(super) fn intact(row: Row) -> Result<CheckpointEntry, Error> {
     match row {
         Row::Intact(entry) => Ok(entry),

@@ -1,4 +1,4 @@
-//! Mark: pins and tags, which retention respects.
+//! Mark: changes the pin and the tags of a checkpoint. Retention keeps checkpoints that have either.
 
 use super::Milepost;
 use super::bookkeeping::event;
@@ -8,25 +8,27 @@ use crate::model::{EventType, Marks, ValidationError};
 use crate::store::{CheckpointEntry, Commit, StoreError, WriteDecision};
 
 options! {
-    /// What to change.
+    /// A change to the marks of a checkpoint.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct MarkChange {
-        /// Pins or unpins.
+        /// Pins or unpins the checkpoint.
         pub(crate) pin: Option<bool>,
         /// Tags to add.
         pub(crate) tag: Vec<String>,
-        /// Tags to take away.
+        /// Tags to remove.
         pub(crate) untag: Vec<String>,
     }
 }
 
-/// Refuses tags that could not be told from other references.
+/// Refuses tags that are malformed or that could be confused with other references.
 pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
     let why = match tag {
         "" => "is empty",
         _ if tag.len() > 128 => "is longer than 128 bytes",
-        _ if tag.chars().any(|c| c.is_control() || c.is_whitespace()) => "holds spaces or control characters",
-        _ if tag.contains('@') || tag.starts_with("latest") => "would read as another kind of reference",
+        _ if tag.chars().any(|c| c.is_control() || c.is_whitespace()) => {
+            "contains spaces or control characters"
+        }
+        _ if tag.contains('@') || tag.starts_with("latest") => "would be read as another kind of reference",
         _ => return Ok(()),
     };
     Err(Error::Value {
@@ -36,7 +38,7 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
 }
 
 impl Milepost {
-    /// Changes the marks of a checkpoint and gives them back.
+    /// Changes the marks of a checkpoint and returns the new marks.
     pub fn mark(&self, entry: &CheckpointEntry, change: &MarkChange) -> Result<Marks, Error> {
         let change = &MarkChange {
             pin: change.pin,
@@ -71,10 +73,12 @@ impl Milepost {
             });
             match done {
                 Ok(_) if gone => return Err(Error::NoRun(run.to_string())),
-                // It may have been pruned between the look and the write; from now on it would not be.
+                // The checkpoint may have been pruned between the read and the write. From now on, its
+                // marks protect it.
                 Ok(_) if self.row_at(run, sequence)?.is_none() => return Err(missing()),
                 Ok(_) => return Ok(marks),
-                // Somebody else was faster, or our own reply was lost: what is there now decides.
+                // Another process was faster, or the reply to our own write was lost: read the marks again
+                // and retry.
                 Err(Error::Store(StoreError::MarksMoved(..))) => {}
                 Err(e) => return Err(e),
             }

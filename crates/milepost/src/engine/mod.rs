@@ -1,5 +1,6 @@
-//! The only orchestration: one file a verb. The command line, hooks, servers and bindings call this and nothing below.
-//! In: requests. Out: results, or one typed error. Never prints, never reads the environment.
+//! The engine: one file per verb. The command line, hooks, servers and bindings call this module and
+//! nothing below it. Takes requests and returns results or one typed error. Must not print or read the
+//! environment.
 
 pub(crate) mod agent_session;
 mod bookkeeping;
@@ -96,13 +97,14 @@ options! {
     pub struct Settings {
         /// The profile of runs that are opened without one.
         pub(crate) profile: Option<Profile>,
-        /// Replaces the profile's number of kept checkpoints.
+        /// Overrides the number of checkpoints that the profile keeps.
         pub(crate) keep_last: Option<KeepCount> [internal],
-        /// Replaces the profile's maximum age; `Some(None)` is no maximum.
+        /// Overrides the profile's maximum age; `Some(None)` means no maximum.
         pub(crate) max_age: Option<Option<Duration>>,
-        /// Keeps at least so many checkpoints, where the profile or `keep_last` would keep fewer.
+        /// Minimum number of kept checkpoints, applied on top of the profile and `keep_last`.
         pub(crate) keep_last_at_least: Option<KeepCount> [internal],
-        /// Keeps checkpoints at least so long, where the profile or `max_age` would not; `Some(None)` is for ever.
+        /// Minimum for the maximum age, applied on top of the profile and `max_age`; `Some(None)` means no
+        /// maximum.
         pub(crate) max_age_at_least: Option<Option<Duration>> [internal],
         /// Keeps the newest checkpoint of each of the last N hours that have one.
         pub(crate) keep_hourly: u64 [number],
@@ -112,17 +114,17 @@ options! {
         pub(crate) keep_weekly: u64 [number],
         /// Keeps every checkpoint younger than this.
         pub(crate) keep_within: Option<Duration>,
-        /// What the store as a whole keeps.
+        /// Limits for the store as a whole.
         pub(crate) store_limits: StoreLimits [internal],
-        /// How large what the caller gives may be.
+        /// Size limits for the caller's input.
         pub(crate) limits: SizeLimits [internal],
         /// Whether secrets are replaced; off by default.
         pub(crate) redaction: Redaction,
-        /// Values that look like secrets and are kept.
+        /// Values that look like secrets but are not replaced.
         pub(crate) redaction_allow: AllowList,
-        /// What resuming goes by.
+        /// The policy for resuming runs.
         pub(crate) resume: ResumePolicy [internal],
-        /// Where the current checkpoint's id is kept as well.
+        /// The pointer file, which also contains the current checkpoint's id.
         pub(crate) pointer: Option<pointer::Pointer> [internal],
     }
 }
@@ -132,11 +134,12 @@ setters! {
         /// Sets the maximum size of one field in bytes (0 = no limit).
         pub fn max_field_bytes(bytes: u64) => limits.field = bytes;
 
-        /// Sets the maximum size of all fields that a caller gives for one checkpoint, in bytes (0 = no limit).
+        /// Sets the maximum total size, in bytes, of the fields that a caller passes for one checkpoint. 0
+        /// means no limit.
         pub fn max_checkpoint_bytes(bytes: u64) => limits.checkpoint = bytes;
 
-        /// Sets the size of the store, in bytes, above which `prune` reduces the oldest ended runs to what is always kept
-        /// (0 = no limit).
+        /// Sets the store size, in bytes, above which `prune` reduces the oldest ended runs to the minimum
+        /// that is always kept (0 = no limit).
         pub fn max_store_bytes(bytes: u64) => store_limits.max_bytes = bytes;
 
         /// Sets how long after its end `prune` removes a run; `None` keeps ended runs.
@@ -151,7 +154,7 @@ setters! {
 }
 
 impl Settings {
-    /// Sets how many of the newest checkpoints of a run stay, at least 1, whatever its profile says.
+    /// Sets how many of a run's newest checkpoints are kept, at least 1, regardless of its profile.
     pub fn keep_newest(self, count: u64) -> Self {
         self.keep_last(KeepCount::Last(count.max(1)))
     }
@@ -161,7 +164,7 @@ impl Settings {
         self.profile.unwrap_or(Profile::Run)
     }
 
-    /// What a run of this profile keeps.
+    /// The retention policy for runs of this profile, with these settings applied.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn retention(&self, profile: Profile) -> Retention {
         let mut retention = profile.retention();
@@ -187,17 +190,18 @@ impl Settings {
     }
 }
 
-/// An open store and everything that can be done with it. Cheap to clone, safe to share between threads.
+/// An open store and the operations on it. Cheap to clone and safe to share between threads.
 #[derive(Clone)]
 pub struct Milepost {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     settings: Arc<Settings>,
-    /// Where owners of runs hold their lock files; nowhere for a store of the caller's own.
+    /// The folder of the owners' lock files; `None` for a store that the caller supplied.
     pub(crate) owners: Option<PathBuf>,
-    /// The touched files of the newest capture that was saved here, so that the next one need not read them.
+    /// Touched files of the newest capture saved through this handle, so that the next capture need not
+    /// read them.
     touched: Arc<Mutex<Option<capture::TouchedFiles>>>,
-    /// Where work happens that opens a run without saying so.
+    /// The location of runs that are opened without one.
     pub(crate) location: RunLocation,
 }
 
@@ -208,7 +212,7 @@ impl std::fmt::Debug for Milepost {
 }
 
 impl Milepost {
-    /// Opens the store of the project that `folder` belongs to, making it if needed.
+    /// Opens the store of the project that contains `folder`, and creates it if needed.
     #[cfg(feature = "sqlite")]
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
@@ -230,7 +234,7 @@ impl Milepost {
         Ok(Self { owners: url.owners_folder(), ..Self::on(Arc::from(url.open(options)?)) })
     }
 
-    /// Works on a store of one's own.
+    /// Uses a store that the caller supplies.
     pub fn on(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -242,37 +246,37 @@ impl Milepost {
         }
     }
 
-    /// Works by these settings.
+    /// Uses these settings.
     #[must_use]
     pub fn with_settings(mut self, settings: Settings) -> Self {
         self.settings = Arc::new(settings);
         self
     }
 
-    /// Works by this clock.
+    /// Uses this clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The store, to read from.
+    /// Read access to the store.
     pub fn store(&self) -> StoreReader<'_> {
         StoreReader(&*self.store)
     }
 
-    /// The store. What is written through it does not pass redaction.
+    /// The store itself. Writes through it bypass redaction.
     #[cfg(feature = "internal")]
     pub fn raw_store(&self) -> &dyn Store {
         &*self.store
     }
 
-    /// The settings.
+    /// The engine's settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The time.
+    /// The current time, by the engine's clock.
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.now()
     }
@@ -281,8 +285,8 @@ impl Milepost {
         crate::clock::read(&*self.clock)
     }
 
-    /// Writes by a decision: once more where the reply to a commit was lost, which the decision recognises by its token;
-    /// and after the run's record was rebuilt, where it is damaged.
+    /// Runs a decision inside a store write. Retries if the reply to a commit was lost; the decision
+    /// recognises its own commit by its token. Rebuilds the run's record first if it is damaged.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, Error> {
         const TRIES: u32 = 5;
         let mut tries = 1;
@@ -303,8 +307,8 @@ impl Milepost {
 }
 
 impl Milepost {
-    /// Changes the record of a run in one write, with the events that `change` returns; `None` changes nothing. Returns
-    /// whether the run has a record.
+    /// Changes a run's record and adds the events that `change` returns, in one write. If `change` returns
+    /// `None`, nothing is written. Returns whether the run has a record.
     fn update_record(
         &self,
         run: &RunId,
@@ -322,7 +326,7 @@ impl Milepost {
         Ok(found)
     }
 
-    /// The value without secrets, if the settings say so.
+    /// Replaces secrets in the value if the settings enable redaction.
     fn redact<T: Serialize + DeserializeOwned>(&self, value: T, name: &str) -> Result<T, Error> {
         match self.settings.redaction {
             Redaction::On => Ok(self.settings.redaction_allow.redact_value(value, name)?.0),
@@ -330,7 +334,7 @@ impl Milepost {
         }
     }
 
-    /// Refuses a run whose id is a secret, if secrets are replaced.
+    /// Refuses a run id that contains a secret, if redaction is on.
     pub(crate) fn check_run_name(&self, run: &RunId, redaction: Redaction) -> Result<(), Error> {
         match redaction {
             Redaction::On => check_run_name(run, &self.settings.redaction_allow),
@@ -339,7 +343,7 @@ impl Milepost {
     }
 }
 
-/// Refuses a run whose id is a secret: ids are names of folders and rows, and nothing can be replaced in them.
+/// Refuses a run id that contains a secret. Ids name folders and rows, so nothing can be replaced in them.
 fn check_run_name(run: &RunId, allow: &AllowList) -> Result<(), Error> {
     match allow.redact_text(run.as_str()) {
         None => Ok(()),
@@ -347,7 +351,7 @@ fn check_run_name(run: &RunId, allow: &AllowList) -> Result<(), Error> {
             name: "the run's id".into(),
             source: ValidationError {
                 path: "/run_id".into(),
-                message: format!("it holds a secret: {clean}"),
+                message: format!("it contains a secret: {clean}"),
             },
         }),
     }

@@ -1,6 +1,7 @@
-//! Outbox: where saves wait, fsynced, while the store cannot be written, until a command that can takes them in.
-//! The folder lies in the project, where a commit or an archive can add files to it. So every entry carries a checksum that
-//! only a holder of the user's key can compute, and entries without one are never saved by themselves.
+//! Outbox: a folder where saves wait, fsynced, while the store cannot be written, until a command delivers
+//! them. The folder is inside the project, where a commit or an archive can add files to it. Every entry
+//! therefore carries a signature that only a holder of the user's key can compute. Unsigned entries are
+//! never delivered automatically.
 
 use std::fs;
 use std::io;
@@ -19,71 +20,71 @@ use crate::redact::Redaction;
 use crate::store::{StoreUrl, identity};
 use crate::trust::Key;
 
-/// Maximum size of an entry.
+/// Maximum size of an entry, in bytes.
 const ENTRY_LIMIT: u64 = 16 << 20;
-/// Bytes that an entry counts for besides its own.
+/// Bytes that each entry counts for in addition to its size.
 const ENTRY_COST: u64 = 16 << 10;
-/// Maximum bytes that one command reads of entries; the others are left for the next.
+/// Maximum bytes of entries that one command reads. The remaining entries wait for the next command.
 const TOTAL_LIMIT: u64 = 64 << 20;
 
 /// A folder of waiting saves.
 #[derive(Debug, Clone)]
 pub struct Outbox {
     folder: PathBuf,
-    /// The user's key; without one, entries are not signed and none is taken in by itself.
+    /// The user's key. Without it, entries are not signed and none is delivered automatically.
     key: Option<Key>,
-    /// What identifies the store: its id, if it has one, and its address.
+    /// Identifiers of the store: its id, if it has one, and its address.
     store: Vec<String>,
 }
 
-/// A save that waits.
+/// A save that was queued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedSave {
-    /// The id it will have.
+    /// The id that the checkpoint will have.
     pub snapshot_id: CheckpointId,
-    /// The file it waits in.
+    /// The file in the outbox.
     pub file: PathBuf,
-    /// Whether it carries the user's checksum. If not, it waits until somebody accepts it.
+    /// Whether it is signed with the user's key. An unsigned save waits until the user accepts it.
     pub signed: bool,
 }
 
-/// An entry that waits, as far as it can be read.
+/// A waiting entry, as far as it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingSave {
-    /// The file.
+    /// The file in the outbox.
     pub file: PathBuf,
-    /// Whether it may be taken in.
+    /// Whether the entry can be delivered.
     pub state: PendingState,
 }
 
-/// Whether an entry may be taken in.
+/// Whether an entry can be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingState {
-    /// This user made it for this store.
+    /// This user signed it for this store.
     Ready,
-    /// It is not signed: anybody could have made it.
+    /// It is not signed, so any program could have created it.
     Unsigned {
-        /// The run it is for.
+        /// The run that it is for.
         run_id: RunId,
-        /// Its summary.
+        /// The task summary.
         summary: Option<String>,
-        /// Bytes of its brief and of its state, and the number of changes to tasks, steps and the log.
+        /// Size of the brief in bytes, size of the state in bytes, and number of changes.
         sizes: [usize; 3],
-        /// What identifies its content, for whoever accepts it.
+        /// The checksum by which the user accepts the content.
         checksum: String,
     },
-    /// It is damaged, for another store, or was made with another key.
+    /// It is damaged, is for another store, or was signed with another key; the text gives the reason.
     Refused(String),
 }
 
-/// What was taken in.
+/// The result of a delivery.
 #[derive(Debug, Default)]
 pub struct DeliveryReport {
-    /// Checkpoints that are in the store now.
+    /// Checkpoints that are now in the store.
     pub saved: Vec<Saved>,
-    /// Files that stay, and why.
+    /// Files that stay in the outbox, and why.
     pub refused: Vec<(PathBuf, String)>,
-    /// Files that stay until somebody accepts them.
+    /// Files that stay in the outbox until the user accepts them.
     pub unsigned: Vec<PathBuf>,
 }
 
@@ -98,10 +99,10 @@ struct Waiting {
     last_of_session: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
-    /// Whether the draft's workspace is what was seen, to be joined with what the run knows.
+    /// Whether the draft's workspace is a capture, which has to be joined with the run's earlier captures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     seen: bool,
-    /// Whether secrets were replaced, as it was asked when it was posted.
+    /// Whether secrets were replaced when the save was queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redaction: Option<Redaction>,
     draft: RawObject,
@@ -110,35 +111,35 @@ struct Waiting {
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     checksum: String,
-    /// What the entry is for, as the outbox of its writer said.
+    /// The store that the entry is for, as identified by the writer's outbox.
     #[serde(default)]
     store: String,
-    /// The user's checksum over store and save; missing where the key could not be read.
+    /// The user's signature over the store and the save; missing if the key could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
     save: RawJson,
 }
 
 impl Envelope {
-    /// What is signed. The save holds the run and the checkpoint.
+    /// The text to sign. The save includes the run id and the checkpoint id.
     fn signed_text(store: &str, save: &str) -> Vec<u8> {
         format!("milepost outbox 1\n{}\n{store}\n{save}", store.len()).into_bytes()
     }
 }
 
 impl Outbox {
-    /// Names the folder, which is made when something is posted, and the store that entries are for.
+    /// Creates an outbox for a store. The folder is created when the first save is queued.
     pub fn new(folder: PathBuf, store: &StoreUrl, key: Option<Key>) -> Self {
         let id = identity::read_id(store).ok().flatten().map(|id| id.to_string());
         Self { folder, key, store: id.into_iter().chain([store.resolved().to_string()]).collect() }
     }
 
-    /// The folder.
+    /// The outbox folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Keeps a save until the store can be written.
+    /// Queues a save until the store can be written.
     pub fn enqueue(
         &self,
         run: &RunId,
@@ -160,7 +161,7 @@ impl Outbox {
         }
         let limits = &settings.limits;
         super::compose::check_limits(&save.draft, limits)?;
-        // What no run could take would wait for ever.
+        // A change that no run accepts would wait forever.
         super::change::check(&save.changes, limits)?;
         save.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))?;
         let now = clock.now();
@@ -179,7 +180,7 @@ impl Outbox {
             draft: save.draft.to_object()?,
         };
         let raw = RawJson::of(&waiting)?;
-        // A store that does not exist yet has no id, so that its address is signed instead.
+        // A store that does not exist yet has no id, so its address is signed instead.
         let store = self.store.first().cloned().unwrap_or_default();
         let text = Envelope::signed_text(&store, raw.get());
         let signature = self.key.as_ref().map(|key| key.checksum(&text));
@@ -188,12 +189,12 @@ impl Outbox {
         let file = self.folder.join(format!("{snapshot_id}.json"));
         let write = || -> io::Result<()> {
             if envelope.get().len() as u64 > ENTRY_LIMIT {
-                let why = format!("it is larger than {ENTRY_LIMIT} bytes, the limit of the outbox");
+                let why = format!("it is larger than {ENTRY_LIMIT} bytes, the limit for an outbox entry");
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
             }
             self.check_links()?;
             atomic::create_folder(&self.folder)?;
-            // In a repository, what waits is nobody's to commit.
+            // Waiting saves must not be committed to a repository.
             let ignore = self.folder.with_file_name(".gitignore");
             if !ignore.exists() {
                 atomic::write(&ignore, b"*\n", atomic::Mode::Private)?;
@@ -204,19 +205,20 @@ impl Outbox {
         Ok(QueuedSave { snapshot_id, file, signed })
     }
 
-    /// Refuses folders that are symbolic links: entries would end up elsewhere.
+    /// Refuses folders that are symbolic links, because entries would be written elsewhere.
     fn check_links(&self) -> io::Result<()> {
         let base = self.folder.parent().and_then(Path::parent).unwrap_or(&self.folder);
         identity::refuse_links(base, &self.folder)
     }
 
-    /// An id that comes after those that wait, also within a millisecond and after a clock that went back: what waits is
-    /// taken in by the order of ids, and a step must not end before it begins.
+    /// Generates an id that sorts after all waiting ones, even within one millisecond or after the clock
+    /// went back. Entries are delivered in the order of their ids, and a step must not end before it
+    /// begins.
     fn next_id(&self, now: Timestamp) -> CheckpointId {
         let id = CheckpointId::generate(now);
         let waiting = self.waiting().unwrap_or_default();
         let last = waiting.last().and_then(|file| file.file_stem()?.to_str());
-        // An entry from far in the future is not this user's.
+        // Ignore entries dated far in the future: this user did not create them.
         let tomorrow = now.saturating_add(jiff::Span::new().hours(24)).unwrap_or(now);
         match last.filter(|last| *last >= id.as_str()).and_then(time_of).filter(|at| *at < tomorrow) {
             Some(last) => {
@@ -226,7 +228,7 @@ impl Outbox {
         }
     }
 
-    /// The files that wait, oldest first.
+    /// The waiting files, oldest first.
     pub fn waiting(&self) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         if self.check_links().is_err() {
@@ -240,12 +242,12 @@ impl Outbox {
                 found.push(path);
             }
         }
-        // Ids begin with the time.
+        // Ids begin with the time, so this sorts by age.
         found.sort();
         Ok(found)
     }
 
-    /// What waits, oldest first, and whether it may be taken in.
+    /// The waiting entries, oldest first, and whether each can be delivered.
     pub fn pending(&self) -> io::Result<Vec<PendingSave>> {
         let files = self.waiting()?;
         let mut left = TOTAL_LIMIT;
@@ -266,19 +268,21 @@ impl Outbox {
         Ok(files.into_iter().map(|file| PendingSave { state: state(&file), file }).collect())
     }
 
-    /// Whether something waits that this user made for this store.
+    /// Whether an entry is waiting that this user signed for this store.
     pub fn is_ready(&self) -> bool {
         let files = self.waiting().unwrap_or_default();
         let mut left = TOTAL_LIMIT;
         files.iter().any(|file| self.read(file, &mut left).is_ok_and(|entry| entry.signed))
     }
 
-    /// Saves what this user made for this store. A file goes only once its checkpoint is in the store; every other stays.
+    /// Saves the entries that this user signed for this store. A file is removed only after its checkpoint
+    /// is in the store; all other files stay.
     pub fn deliver(&self, engine: &Milepost) -> Result<DeliveryReport, Error> {
         self.deliver_accepting(engine, &[])
     }
 
-    /// As `deliver`, with unsigned entries that the user has looked at and accepted, by their checksums.
+    /// Like `deliver`, but also saves unsigned entries that the user has reviewed and accepted, identified
+    /// by their checksums.
     pub fn deliver_accepting(&self, engine: &Milepost, accepted: &[String]) -> Result<DeliveryReport, Error> {
         let mut report = DeliveryReport::default();
         let waiting = self.waiting().map_err(Error::file(&self.folder, "read"))?;
@@ -298,7 +302,8 @@ impl Outbox {
             match engine.save(&entry.run, entry.save) {
                 Ok(saved) => {
                     report.saved.push(saved);
-                    // Removed too late is saved under an id that is known already, and so once.
+                    // If the file outlives this call, the next delivery finds its id in the store and does
+                    // not save it twice.
                     let _ = fs::remove_file(&file);
                 }
                 Err(
@@ -314,7 +319,7 @@ impl Outbox {
     }
 }
 
-/// The time that a fresh id begins with.
+/// The time at the start of a generated id.
 fn time_of(id: &str) -> Option<Timestamp> {
     let (time, _) = id.rsplit_once('_')?;
     let time = jiff::civil::DateTime::strptime("cp_%Y%m%dT%H%M%S%fZ", time).ok()?;
@@ -325,19 +330,19 @@ fn time_of(id: &str) -> Option<Timestamp> {
 struct Entry {
     run: RunId,
     save: Save,
-    /// Whether this user made it for this store.
+    /// Whether this user signed it for this store.
     signed: bool,
     checksum: String,
 }
 
 impl Outbox {
-    /// Reads an entry, within what is left of the bytes for all of them.
+    /// Reads an entry, within the remaining byte budget `left`.
     fn read(&self, file: &Path, left: &mut u64) -> Result<Entry, String> {
         self.check_links().map_err(|e| e.to_string())?;
-        // Each entry costs at least a little, so that their number is limited too.
+        // The fixed cost per entry also limits their number.
         *left = left.saturating_sub(ENTRY_COST);
         if *left < ENTRY_LIMIT {
-            return Err("the outbox holds more than one command reads".into());
+            return Err("the outbox contains more than one command can read".into());
         }
         let (bytes, about) = bounded::read_with_metadata(file, ENTRY_LIMIT).map_err(|e| e.to_string())?;
         *left -= bytes.len() as u64;
@@ -351,7 +356,7 @@ impl Outbox {
         let signed = match (&envelope.signature, &self.key) {
             (None, _) => false,
             (Some(_), None) => {
-                return Err("your key cannot be read to verify its signature".into());
+                return Err("its signature cannot be verified because your key cannot be read".into());
             }
             (Some(signature), Some(key)) => {
                 let text = Envelope::signed_text(&envelope.store, envelope.save.get());

@@ -1,6 +1,6 @@
-//! Pointer: the current checkpoint's id in a JSON file of the user's as well, at a given key, changing nothing else there.
-//! What it has to name is decided from the store while the file is locked, so that of several savers whoever comes last
-//! writes what is newest. Programs that edit the file without a lock lose nothing.
+//! Pointer: also stores the current checkpoint's id in a JSON file of the user, at a given key, and changes
+//! nothing else in that file. The new value is decided from the store while the file is locked, so that the
+//! last of several saves writes the newest id. Edits by programs that do not use the lock are preserved.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,46 +21,46 @@ use crate::store::{CheckpointFilter, HeaderQuery, Row, RunRow, StoreError};
 
 /// How long to wait for another process that edits the same file.
 const WAIT: Duration = Duration::from_secs(5);
-/// How often an edit is begun again because another program has changed the file meanwhile.
+/// Maximum number of attempts at an edit while another program keeps changing the file.
 const TRIES: usize = 50;
-/// How long a commit may take.
+/// Maximum duration of a commit.
 const COMMIT_TIME: Duration = Duration::from_secs(30);
-/// The largest file that is edited.
+/// Maximum size of the file to edit, in bytes.
 const LARGEST: u64 = 1 << 20;
-/// How much of what git prints is read.
+/// Maximum bytes of git output to read.
 const PRINTED: u64 = 64 << 10;
 
-/// Where the id is kept.
+/// The location of the id, and whether to commit it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer {
-    /// The file.
+    /// The JSON file.
     pub file: PathBuf,
-    /// The names of the members that lead to the value.
+    /// The member names that lead to the value.
     pub key: Vec<String>,
-    /// Whether to commit the file, and it alone, to the project's repository.
+    /// Whether to commit the file, and only this file, to the project's repository.
     pub commit: bool,
-    /// The project.
+    /// The project that the file belongs to.
     pub project: ProjectPaths,
 }
 
-/// What becomes of a pointer.
+/// The change to make to a pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PointerUpdate {
-    /// It stays as it is.
+    /// Leave the value unchanged.
     Keep,
-    /// It names this checkpoint from now on.
+    /// Set the value to this checkpoint's id.
     Name(CheckpointId),
-    /// It names none.
+    /// Set the value to `null`.
     Clear,
 }
 
 impl Milepost {
-    /// Points at the newest checkpoint of a run that was just saved into, if there is a pointer, and gives the reason if
-    /// that fails. A completed run has no current checkpoint. A checkpoint of another run that is newer than the save,
-    /// which had this stamp, stays.
+    /// Sets the pointer, if one is configured, to the newest checkpoint of a run after a save. Returns the
+    /// reason if this fails. A completed run has no current checkpoint, so its save clears the pointer. A
+    /// pointer to another run's checkpoint that is newer than this save, whose stamp is `stamp`, stays.
     pub(super) fn update_pointer_after_save(&self, run: &RunId, stamp: u64) -> Option<String> {
         self.change_pointer(|named| {
-            // Who deletes a run sees to the pointer.
+            // The run was deleted; `delete` updates the pointer itself.
             let Some(state) = self.store.run(run)? else { return Ok(PointerUpdate::Keep) };
             let Some(Row::Intact(latest)) = state.row.latest.clone() else { return Ok(PointerUpdate::Keep) };
             let named = named.map(|id| self.row_of(id)).transpose()?.flatten();
@@ -76,7 +76,8 @@ impl Milepost {
         })
     }
 
-    /// Clears the pointer if it names a checkpoint of this run, which was just completed and was not saved into since.
+    /// Clears the pointer if it names a checkpoint of this run and the run is still completed. Called after
+    /// the run was completed.
     pub(super) fn clear_pointer_to_run(&self, run: &RunId) {
         self.change_pointer(|named| match named.map(|id| self.row_of(id)).transpose()?.flatten() {
             Some(Row::Intact(named)) if named.header.run_id == *run => {
@@ -87,7 +88,7 @@ impl Milepost {
         });
     }
 
-    /// Clears the pointer if it names a checkpoint that is not there.
+    /// Clears the pointer if it names a checkpoint that does not exist.
     pub(super) fn clear_dangling_pointer(&self) {
         self.change_pointer(|named| match named {
             Some(id) if self.row_of(id)?.is_none() => Ok(PointerUpdate::Clear),
@@ -104,7 +105,7 @@ impl Milepost {
         pointer.update(&decide).err().map(|why| format!("{}: {why}", pointer.file.display()))
     }
 
-    /// The id that the pointer names.
+    /// The id in the pointer file.
     pub(super) fn pointed_id(&self) -> Option<CheckpointId> {
         let pointer = self.settings.pointer.as_ref()?;
         pointer.check_folder().ok()?;
@@ -117,7 +118,7 @@ impl Milepost {
         self.pointed_id().is_some_and(|id| self.sequence_of(&id, run).is_some())
     }
 
-    /// The number of a checkpoint within a run, if it is there.
+    /// The sequence number of a checkpoint within a run, if it exists there.
     pub(super) fn sequence_of(&self, id: &CheckpointId, run: &RunId) -> Option<u64> {
         let query = HeaderQuery::default().run(run).find(CheckpointFilter::Id(id.as_str()));
         let rows = self.store.headers(&query).ok()?;
@@ -129,12 +130,12 @@ fn is_completed(run: &RunRow) -> bool {
     run.record.as_ref().is_ok_and(|record| record.status == Status::Completed)
 }
 
-/// Decides what becomes of a pointer from the id that it names.
+/// Decides how to change a pointer, given the id that it contains.
 pub(crate) type Decide<'a> = dyn Fn(Option<&CheckpointId>) -> Result<PointerUpdate, String> + 'a;
 
 impl Pointer {
-    /// Changes the value as `decide` says, which is asked while nobody else changes it. The rest of the file keeps every
-    /// byte, also those that another program changes meanwhile.
+    /// Changes the value as `decide` returns; `decide` is called while the lock is held. Every other byte
+    /// of the file stays, including concurrent changes by other programs.
     pub fn update(&self, decide: &Decide<'_>) -> Result<(), String> {
         self.check_folder()?;
         let _lock = self.lock()?;
@@ -161,7 +162,8 @@ impl Pointer {
         Err("another program keeps changing it".to_owned())
     }
 
-    /// Refuses a file below the project's root whose folder is a link that leads out of the project.
+    /// Refuses a file below the project root whose folder is reached through a link that leads out of the
+    /// project.
     fn check_folder(&self) -> Result<(), String> {
         let folder = atomic::folder_of(&self.file);
         let is_below = folder.starts_with(&self.project.root)
@@ -177,22 +179,23 @@ impl Pointer {
         Ok(())
     }
 
-    /// Locks the file's folder, which leaves nothing behind.
+    /// Locks the file's folder, which needs no lock file.
     fn lock(&self) -> Result<File, String> {
         let folder = File::open(atomic::folder_of(&self.file)).map_err(|e| e.to_string())?;
         let start = Instant::now();
-        // Whoever holds it may be committing.
+        // The holder may be running a commit.
         let wait = if self.commit { COMMIT_TIME } else { WAIT };
         while folder.try_lock().is_err() {
             if start.elapsed() > wait {
-                return Err("another process holds its folder's lock".into());
+                return Err("another process holds the lock on its folder".into());
             }
             std::thread::sleep(Duration::from_millis(2));
         }
         Ok(folder)
     }
 
-    /// Commits the file to the project's repository, never to one that its folder may look like.
+    /// Commits the file to the project's repository, and never to another one that its folder appears to
+    /// belong to.
     fn commit_file(&self, id: Option<&CheckpointId>) -> Result<(), String> {
         let Some(repository) = &self.project.repository else {
             return Err("not committed: the project is not in a git repository".to_owned());
@@ -225,15 +228,16 @@ impl Pointer {
     }
 }
 
-/// Where a value is, or where it has to go.
+/// Where a value is, or where to insert it.
 enum Spot {
-    /// It is there.
+    /// The value exists.
     Value(Range<usize>),
-    /// Its object is there: the end of its last member, whether it has members, and the names still missing.
+    /// The value is missing: where to insert it, whether the object there has members, and how many names
+    /// of the key are missing.
     Absent { at: usize, members: bool, missing: usize },
 }
 
-/// The id that a file's text holds.
+/// The id in the text of a pointer file.
 fn id_in(text: &str, key: &[String]) -> Option<CheckpointId> {
     let Ok(Spot::Value(range)) = locate(text, key) else { return None };
     serde_json::from_str(&text[range]).ok()
@@ -261,7 +265,7 @@ fn locate(text: &str, key: &[String]) -> Result<Spot, String> {
 
 fn edit(text: &str, key: &[String], value: &str) -> Result<String, String> {
     if key.is_empty() {
-        return Err("no key is given".into());
+        return Err("no key was given".into());
     }
     let mut edited = text.to_owned();
     match locate(text, key)? {
@@ -314,10 +318,10 @@ mod tests {
         let project = ProjectPaths::find(dir.path()).unwrap();
         let pointer = Pointer { file: file.clone(), key: key("ref"), commit: false, project };
         pointer.update(&|_| Ok(PointerUpdate::Clear)).unwrap();
-        assert!(!file.exists(), "clearing makes no file");
+        assert!(!file.exists(), "clearing creates no file");
         pointer.update(&|_| Ok(PointerUpdate::Name("cp_1".parse().unwrap()))).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "{\"ref\": \"cp_1\"}\n");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no other file remains");
     }
 
     #[test]

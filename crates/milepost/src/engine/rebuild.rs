@@ -1,5 +1,5 @@
-//! Rebuild: a run's record from its checkpoints and events, where a damaged byte has taken it.
-//! Title, owner and place are said nowhere else and are lost; everything a checkpoint or an event holds is not.
+//! Rebuild: recreates a damaged run record from the run's checkpoints and events. Title, owner and
+//! location, which only the record contains, are lost.
 
 use super::Milepost;
 use super::bookkeeping::{enter_past_session, event, update_latest};
@@ -7,19 +7,19 @@ use crate::Error;
 use crate::model::{EventType, Profile, RunId, RunRecord, Status, WorkingState};
 use crate::store::{CheckpointEntry, Commit, WriteDecision};
 
-/// What the event of a session's start says about the run.
+/// The data of a session-start event that a rebuild needs.
 #[derive(serde::Deserialize)]
 struct SessionStart {
     profile: Profile,
 }
 
 impl Milepost {
-    /// Writes a run's record anew, if it is damaged.
+    /// Rebuilds a run's record if it is damaged.
     pub(super) fn rebuild_record(&self, run: &RunId) -> Result<(), Error> {
         let record = self.record_from_checkpoints(run)?;
         let rebuilt = event(run, self.now(), EventType::RunRebuilt, None, &serde_json::json!({}));
         self.store.write(run, &mut |view| {
-            // Whoever wrote meanwhile has rebuilt it.
+            // Another writer has already rebuilt it.
             if view.record.is_some() {
                 return WriteDecision::NoChange;
             }
@@ -32,7 +32,8 @@ impl Milepost {
 
     pub(super) fn record_from_checkpoints(&self, run: &RunId) -> Result<RunRecord, Error> {
         let now = self.now();
-        // Under a profile that keeps everything, until an event or a caller names the right one: nothing may go by mistake.
+        // Start with a profile that keeps everything, until an event names the right one, so that nothing
+        // is removed by mistake.
         let mut record = RunRecord::new(run.clone(), Profile::Brief, now);
         for entry in self.entries(run) {
             self.add_entry(&mut record, &entry?);
@@ -44,7 +45,7 @@ impl Milepost {
                     record.working = WorkingState::from(body);
                 }
             }
-            // Not one document is left: the headers have said what there is to know.
+            // No document is readable, so the headers are the only source.
             Err(Error::Damaged(_) | Error::NotFound { .. }) => {}
             Err(e) => return Err(e),
         }

@@ -1,4 +1,5 @@
-//! Record: adds items to a run, durable when it returns; the next checkpoint takes them in. At most `MAX_PENDING` wait.
+//! Record: adds items to a run, durably. The items stay pending until the next checkpoint includes them;
+//! the number of pending items is limited to `MAX_PENDING`.
 
 use std::borrow::Cow;
 
@@ -11,19 +12,19 @@ use crate::model::{Change, Item, RunId, RunRecord, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
-/// How many items wait at most. Beyond that all but the newest outcomes are folded into the record, so that the cost of
-/// a write does not grow with the number of items.
+/// Maximum number of pending items. Beyond it, all but the newest outcomes are folded into the record, so
+/// that the cost of a write does not grow with the number of items.
 const MAX_PENDING: u64 = 2 * OUTCOMES as u64;
 
 impl Milepost {
-    /// Adds items to a run, which is opened if it is not there.
+    /// Adds items to a run, which is opened if it does not exist.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn record(&self, run: &RunId, items: &[Item], run_options: &RunOptions) -> Result<(), Error> {
         let changes: Vec<_> = items.iter().cloned().map(Change::Item).collect();
         self.record_changes(run, &changes, run_options).map(|_| ())
     }
 
-    /// Records changes, whatever they are, and says whether a timer save of the run is due.
+    /// Records changes of any kind, and returns whether a timer save of the run is due.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn record_changes(
         &self,
@@ -78,7 +79,7 @@ impl Milepost {
 }
 
 impl Milepost {
-    /// Changes and what a run is opened with as they may be written.
+    /// The changes and the run options, redacted if the settings enable redaction.
     fn redacted<'a>(
         &self,
         run: &RunId,
@@ -97,7 +98,7 @@ impl Milepost {
     }
 }
 
-/// Folds items into the record; returns the newest outcomes, which a record does not hold.
+/// Folds items into the record. Returns the newest outcomes, which a record cannot contain.
 fn fold_into_record(record: &mut RunRecord, items: Vec<Item>) -> Vec<Item> {
     let mut outcomes = Vec::new();
     for item in items {

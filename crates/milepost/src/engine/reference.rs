@@ -1,4 +1,4 @@
-//! References: how people and programs name a checkpoint.
+//! References: the ways to name a checkpoint, and their lookup in the store.
 
 use std::str::FromStr;
 
@@ -8,14 +8,14 @@ use crate::Error;
 use crate::model::{CheckpointId, RunId};
 use crate::store::{CheckpointEntry, CheckpointFilter, HeaderQuery, Row};
 
-/// A name of a checkpoint, not yet looked up.
+/// The name of a checkpoint, not yet looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// `latest`, or `latest~2`: so many before the newest.
+    /// `latest` for the newest checkpoint, or `latest~2` for the second one before it.
     Latest(u64),
-    /// `RUN@12`.
+    /// `RUN@12`: the checkpoint with this sequence number in a run.
     Numbered(RunId, u64),
-    /// An id, the start of one, a tag, or the id it was imported under.
+    /// An id, a prefix of an id, a tag, or the id under which a checkpoint was imported.
     Name(String),
 }
 
@@ -35,7 +35,7 @@ impl FromStr for Reference {
             return Ok(Self::Numbered(run.parse()?, number));
         }
         if text.is_empty() || text.len() > 512 {
-            // Nothing has such a name; the id's own rules say why.
+            // No checkpoint has such a name. The rules for ids provide the error.
             text.parse::<CheckpointId>()?;
         }
         Ok(Self::Name(text.to_owned()))
@@ -54,7 +54,7 @@ impl std::fmt::Display for Reference {
 }
 
 impl Milepost {
-    /// Looks a checkpoint up, within a run or the whole store. A damaged row is found too.
+    /// Looks up a checkpoint in a run or in the whole store. Also finds damaged rows.
     pub(super) fn locate(&self, reference: &Reference, run: Option<&RunId>) -> Result<Row, Error> {
         let missing = || Error::NotFound { reference: reference.to_string() };
         match reference {
@@ -71,7 +71,7 @@ impl Milepost {
                 for find in
                     [CheckpointFilter::Id(name), CheckpointFilter::Name(name), CheckpointFilter::Prefix(name)]
                 {
-                    // A name of the run at hand goes before the same name elsewhere.
+                    // A match in the given run takes precedence over the rest of the store.
                     for scope in [run, None] {
                         let rows = self.store.headers(&HeaderQuery::default().run(scope).find(find))?;
                         match rows.len() {
@@ -81,14 +81,15 @@ impl Milepost {
                         }
                     }
                 }
-                // Tags and imported ids may look like anything, so only a name that nothing has is held to the rules.
+                // Tags and imported ids can have any form, so the rules for ids apply only to a name that
+                // matches nothing.
                 name.parse::<CheckpointId>()?;
                 Err(missing())
             }
         }
     }
 
-    /// Looks an intact checkpoint up.
+    /// Looks up an intact checkpoint.
     pub fn find(&self, reference: &Reference, run: Option<&RunId>) -> Result<CheckpointEntry, Error> {
         intact(self.locate(reference, run)?)
     }

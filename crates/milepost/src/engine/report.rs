@@ -1,4 +1,4 @@
-//! Report: something went wrong beside the work, as an event of the run.
+//! Report: records a failure outside the work itself, as an event of the run.
 
 use super::Milepost;
 use super::bookkeeping::{event, is_committed, remember_commit};
@@ -7,7 +7,7 @@ use crate::model::{EventType, RunId, WriteToken};
 use crate::redact::Redaction;
 
 impl Milepost {
-    /// Adds an event that says what failed; nothing where the run is not there.
+    /// Adds an event that describes a failure. Does nothing if the run does not exist.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn report(&self, run: &RunId, what: &str, message: &str, times: u64) -> Result<(), Error> {
         let now = self.now();

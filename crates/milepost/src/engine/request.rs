@@ -1,4 +1,5 @@
-//! What is asked of a save: what it holds, what changes with it, and when it is to happen at all.
+//! A request to save: the checkpoint's content, the changes that go with it, and the conditions for saving
+//! at all. Checks and redacts its own content. Must not touch the store.
 
 use std::borrow::Cow;
 
@@ -15,12 +16,12 @@ use crate::model::{
 use crate::redact::{AllowList, Redaction};
 use crate::{Error, seal, trigger};
 
-/// How a run has to stand for a timer to save it.
+/// The run status that a timer save requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SaveCondition {
-    /// Not ended: an auto-save must not open it again.
+    /// The run has not ended: an auto-save must not reopen it.
     Open,
-    /// Under way: a heartbeat has nothing to say about work that rests.
+    /// The run is in progress: a heartbeat does not apply to idle work.
     InProgress,
 }
 
@@ -33,48 +34,49 @@ impl SaveCondition {
     }
 }
 
-/// A checkpoint to be saved.
+/// A checkpoint to save.
 #[must_use]
 #[derive(Debug, Clone, Default)]
 pub struct Save {
-    /// What it holds.
+    /// The checkpoint's content.
     pub(crate) draft: Draft,
-    /// What changes with it, in the same transaction.
+    /// Changes to the run in the same transaction.
     pub(crate) changes: Vec<Change>,
-    /// What its run is opened with.
+    /// The options that the run is opened with.
     pub(crate) run_options: RunOptions,
     pub(crate) pin: bool,
     pub(crate) tags: Vec<String>,
-    /// Whether it is the last of its session, and so always kept.
+    /// Whether this is the last checkpoint of its session, which is never coalesced.
     pub(crate) last_of_session: bool,
     /// Why the work stops at this checkpoint.
     pub(crate) interruption: Option<Interruption>,
-    /// What was seen of the workspace; `draft.workspace` is made of it.
+    /// The workspace capture from which `draft.workspace` is made.
     pub(crate) capture: Option<Box<WorkspaceCapture>>,
-    /// Whether a phase of the profile `pai` that is given by its name alone or its number alone gets the other.
+    /// Whether to fill in the missing name or number of a phase of the `pai` profile.
     pub(crate) complete_phase: bool,
     pub(crate) redaction: Option<Redaction>,
     /// Saves only if the run does not exist yet.
     pub(crate) only_new: bool,
-    /// Saves only while this holds for the run, whose status then stays as it is.
+    /// Saves only if this condition holds for the run. The run then keeps its status unless the draft sets
+    /// one.
     pub(crate) condition: Option<SaveCondition>,
-    /// The id and time that were promised for a save that waited in an outbox.
+    /// The id and time that were promised when the save was queued in an outbox.
     pub(super) promised: Option<(CheckpointId, Timestamp)>,
 }
 
 impl Save {
-    /// A checkpoint of the run as it stands.
+    /// Creates an empty save: a checkpoint of the run's current working state.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Refuses what no run could make valid: sizes, tags, another run's input, and a phase that the asked-for profile
-    /// does not have.
+    /// Checks what can be checked without the run: sizes, tags, the run id in the draft, and the phase if a
+    /// profile is requested.
     pub fn check(&self, run: Option<&RunId>, settings: &Settings) -> Result<(), Error> {
         if let (Some(given), Some(run)) = (&self.draft.run_id, run)
             && given != run
         {
-            let message = format!("{given} is not the run that is saved to, {run}");
+            let message = format!("{given} does not match the run being saved to, {run}");
             return Err(ValidationError { path: "/run_id".into(), message }.into());
         }
         compose::check_limits(&self.draft, &settings.limits)?;
@@ -86,7 +88,7 @@ impl Save {
         self.tags.iter().try_for_each(|tag| super::mark::check_tag(tag))
     }
 
-    /// The draft as a run of this profile takes it.
+    /// The draft for a run of this profile, with its phase completed if requested.
     pub(super) fn draft_for(&self, profile: Profile) -> Cow<'_, Draft> {
         match &self.draft.phase {
             Some(phase) if self.complete_phase => {
@@ -96,7 +98,7 @@ impl Save {
         }
     }
 
-    /// Replaces the secrets in everything that it brings; says how many there were.
+    /// Replaces secrets in all parts of the save. Returns the number of replacements.
     pub(super) fn redact(&mut self, allow: &AllowList) -> Result<u64, Error> {
         let (draft, mut replaced) = allow.redact_draft(std::mem::take(&mut self.draft))?;
         self.draft = draft;
@@ -112,19 +114,20 @@ impl Save {
         Ok(replaced)
     }
 
-    /// Says why, beside the source.
+    /// Adds a reason, in addition to the source.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.draft.reasons.push(reason.into());
         self
     }
 
-    /// Changes the run in the same transaction.
+    /// Adds a change to the run, applied in the same transaction.
     pub fn change(mut self, change: impl Into<Change>) -> Self {
         self.changes.push(change.into());
         self
     }
 
-    /// Adds changes, and says of the first boundary among them that it is what made the checkpoint happen.
+    /// Adds changes. The first boundary among them sets the checkpoint's source, unless it is already set,
+    /// and adds a reason.
     pub fn with_changes(mut self, changes: Vec<Change>) -> Self {
         if let Some(boundary) = changes.iter().find_map(trigger::boundary) {
             self.draft.source.get_or_insert(boundary.source);
@@ -134,19 +137,19 @@ impl Save {
         self
     }
 
-    /// Gives the checkpoint a tag, by which it can be found and which protects it from retention.
+    /// Tags the checkpoint. A tag can be used as a reference and protects the checkpoint from retention.
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
         self
     }
 
-    /// Adds the caller's own state.
+    /// Sets the caller's state.
     pub fn state<T: Serialize + ?Sized>(mut self, state: &T) -> Result<Self, Error> {
         self.draft.state = Some(RawJson::of(state)?);
         Ok(self)
     }
 
-    /// Adds the caller's own state as its exact text, which must be strict JSON.
+    /// Sets the caller's state from its exact text, which must be strict JSON.
     pub fn state_text(mut self, text: &str) -> Result<Self, Error> {
         self.draft.state = Some(seal::strict::raw(text.as_bytes())?);
         Ok(self)
@@ -155,62 +158,62 @@ impl Save {
 
 setters! {
     impl Save {
-        /// Says what the work is about.
+        /// Sets the task summary.
         pub fn summary(text: impl Into<String>) => draft.task_summary = Some(text.into());
 
-        /// Says how the work stands.
+        /// Sets the status of the work.
         pub fn status(status: Status) => draft.status = Some(status);
 
-        /// Says what made it happen.
+        /// Sets the source that triggered the checkpoint.
         pub fn source(source: Source) => draft.source = Some(source);
 
-        /// Pins the checkpoint, so that retention keeps it.
+        /// Sets whether the checkpoint is pinned. Retention keeps pinned checkpoints.
         pub fn pin(pin: bool) => pin = pin;
 
-        /// Names the session that the checkpoint belongs to.
+        /// Sets the id of the session that the checkpoint belongs to.
         pub fn session(id: impl Into<String>) => draft.session_id = Some(id.into());
 
-        /// Chooses whether secrets are replaced in this checkpoint, whatever the settings say.
+        /// Sets whether secrets are replaced in this checkpoint. `None` uses the engine's setting.
         pub fn redaction(redaction: impl Into<Option<Redaction>>) => redaction = redaction.into();
 
-        /// Adds what was seen of the workspace.
+        /// Adds a capture of the workspace.
         #[cfg_attr(feature = "internal", visibility::make(pub))]
         pub(crate) fn capture(capture: impl Into<Option<Box<WorkspaceCapture>>>) => capture = capture.into();
 
         /// Sets the profile of the run.
         pub fn profile(profile: Profile) => run_options.profile = Some(profile);
 
-        /// Sets what its run is opened with.
+        /// Sets the options that the run is opened with.
         #[cfg(feature = "internal")]
         pub fn run_options(run_options: RunOptions) => run_options = run_options;
 
-        /// Completes a phase of the profile `pai` that is given by its name alone or its number alone.
+        /// Sets whether to fill in the missing name or number of a phase of the `pai` profile.
         #[cfg(feature = "internal")]
         pub fn complete_phase(complete_phase: bool) => complete_phase = complete_phase;
     }
 }
 
-/// What the command line sets beyond the public methods.
+/// Access for the command line, beyond the public methods.
 #[cfg(feature = "internal")]
 impl Save {
-    /// What the checkpoint holds.
+    /// The checkpoint's content.
     pub fn draft(&self) -> &Draft {
         &self.draft
     }
 
-    /// What the checkpoint holds, to be changed.
+    /// Mutable access to the checkpoint's content.
     pub fn draft_mut(&mut self) -> &mut Draft {
         &mut self.draft
     }
 
-    /// Keeps it as the last of its session.
+    /// Marks the checkpoint as the last of its session.
     pub fn last_of_session(mut self) -> Self {
         self.last_of_session = true;
         self
     }
 }
 
-/// Replaces the secrets in changes; says how many there were.
+/// Replaces secrets in changes. Returns the number of replacements.
 pub(super) fn redact_changes(changes: &mut Vec<Change>, allow: &AllowList) -> Result<u64, Error> {
     let replaced = redact_in_place(changes, "changes", allow)?;
     for change in changes {
@@ -221,7 +224,7 @@ pub(super) fn redact_changes(changes: &mut Vec<Change>, allow: &AllowList) -> Re
     Ok(replaced)
 }
 
-/// Replaces the secrets in a value; says how many there were.
+/// Replaces secrets in a value. Returns the number of replacements.
 pub(super) fn redact_in_place<T: Serialize + DeserializeOwned + Default>(
     value: &mut T,
     name: &str,
@@ -232,7 +235,8 @@ pub(super) fn redact_in_place<T: Serialize + DeserializeOwned + Default>(
     Ok(replaced)
 }
 
-/// What stands for a secret may be longer than it was: the end of a summary, where it says how it went, still fits.
+/// Trims a redacted summary to the limit, because a placeholder may be longer than the secret it replaces.
+/// The end of the summary stays: it describes the result.
 fn trim_summary(outcome: &mut Outcome) {
     let surplus = outcome.summary.len().saturating_sub(compose::OUTCOME_SUMMARY);
     if surplus > 0 && outcome.summary.contains("[redacted:") {

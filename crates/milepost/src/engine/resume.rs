@@ -1,5 +1,6 @@
-//! Resume: which runs stopped and why, whether one may be continued (`resume` decides), and continuing it in a new run.
-//! `candidates` and `assess` only read; `continue_run` claims the old run, then starts the new one.
+//! Resume: finds stopped runs, decides by the rules in `resume` whether one may be continued, and continues
+//! it in a new run. `candidates` and `assess` only read; `continue_run` claims the old run, then starts the
+//! new one.
 
 use serde_json::json;
 
@@ -14,28 +15,28 @@ use crate::owner::Liveness;
 use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
 use crate::store::StoredRun;
 
-/// How long a claim holds before the claiming run exists.
+/// How long a claim is in force while the claiming run does not exist.
 const CLAIM_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// A run as it stands, without its checkpoints.
+/// A run and its resume decision, without its checkpoints.
 #[derive(Debug, Clone)]
 pub struct ResumeCandidate {
-    /// The run.
+    /// The run's summary.
     pub summary: RunSummary,
-    /// Whether it may be continued, as far as its record says.
+    /// Whether it may be continued, judged by its record alone.
     pub decision: ResumeDecision,
     /// The run that continues it.
     pub claimed_by: Option<RunId>,
 }
 
-/// A run, the newest of its checkpoints that is intact, and whether it may be continued from there.
+/// A run, its newest intact checkpoint, and whether it may be continued from there.
 #[derive(Debug, Clone)]
 pub struct RunAssessment {
-    /// The run, with what was recorded since its newest checkpoint.
+    /// The run, including the items recorded since its newest checkpoint.
     pub detail: RunDetail,
-    /// The checkpoint; `None` where there is none that is intact.
+    /// The newest intact checkpoint; `None` if there is none.
     pub shown: Option<ShownCheckpoint>,
-    /// The outcomes of that checkpoint and since, oldest first.
+    /// The outcomes in that checkpoint and among the pending items, oldest first.
     pub outcomes: Vec<Outcome>,
     /// Whether it may be continued.
     pub decision: ResumeDecision,
@@ -43,37 +44,37 @@ pub struct RunAssessment {
     pub claimed_by: Option<RunId>,
 }
 
-/// What a continuing run takes over.
+/// What a continuing run takes over from the earlier run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContinueOptions {
-    /// The checkpoint it goes on from.
+    /// The checkpoint that it continues from.
     pub parent: CheckpointId,
-    /// How the work stood.
+    /// The earlier run's working state.
     pub working: WorkingState,
-    /// How often this work was continued without getting anywhere.
+    /// How often this work was continued without making progress.
     pub attempts: u64,
 }
 
-/// A run that goes on with the work of another.
+/// A run that continues the work of another.
 #[derive(Debug, Clone)]
 pub struct ContinuedRun {
     /// The new run.
     pub started: StartedRun,
-    /// What it goes on from.
+    /// The run that it continues.
     pub from: RunAssessment,
 }
 
-/// A claim of a run that continues another.
+/// A granted claim on a run.
 struct GrantedClaim {
-    /// How often the work was continued, with this claim.
+    /// How often the run was claimed, including this claim.
     attempts: u64,
-    /// Whether the claim was made now, not by an earlier try.
+    /// Whether this call made the claim, not an earlier attempt.
     is_new: bool,
 }
 
 impl Milepost {
-    /// The runs that stopped before their end and may be continued, the last written first, without those that were
-    /// imported: a program has to name them. `RunBuilder::continuing` continues one.
+    /// Runs that stopped before their end and may be continued, most recently written first. Imported runs
+    /// are excluded; a program has to name them. `RunBuilder::continuing` continues a run.
     pub fn resumable_runs(&self) -> Result<Vec<RunSummary>, Error> {
         let candidates = self.candidates()?.into_iter();
         let is_foreign = |c: &ResumeCandidate| c.summary.intact().is_some_and(RunRecord::is_foreign);
@@ -82,7 +83,8 @@ impl Milepost {
         Ok(candidates.filter(resumable).map(|candidate| candidate.summary).collect())
     }
 
-    /// Every run as it stands, the last written first. No document is read.
+    /// All runs with an intact record and their resume decisions, most recently written first. Reads no
+    /// documents.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn candidates(&self) -> Result<Vec<ResumeCandidate>, Error> {
         let mut found = Vec::new();
@@ -94,7 +96,8 @@ impl Milepost {
         Ok(found)
     }
 
-    /// Whether a run may be continued as far as its record says, and the run that continues it.
+    /// Decides by a run's record alone whether the run may be continued. Also returns the run that
+    /// continues it.
     pub(super) fn decide_by_record(
         &self,
         summary: &RunSummary,
@@ -114,7 +117,7 @@ impl Milepost {
         Ok((decision, claimed_by))
     }
 
-    /// Looks at one run: its newest intact checkpoint, and whether it may be continued from there.
+    /// Assesses one run: its newest intact checkpoint, and whether it may be continued from there.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn assess(&self, run: &RunId, take_over: bool) -> Result<RunAssessment, Error> {
         let detail = self.run_detail(run)?;
@@ -143,7 +146,8 @@ impl Milepost {
         Ok(RunAssessment { detail, shown, outcomes, decision, claimed_by })
     }
 
-    /// Continues a run in a new one, which starts from the newest intact checkpoint. Of several who try, one does.
+    /// Continues a run in a new one, which starts from the newest intact checkpoint. If several callers
+    /// try, only one succeeds.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn continue_run(
         &self,
@@ -153,7 +157,7 @@ impl Milepost {
     ) -> Result<ContinuedRun, Error> {
         let now = self.now();
         let by_run = start.run_id.get_or_insert_with(|| RunId::generate(now)).clone();
-        // The claim and its event name the new run in the old one.
+        // The claim and its event store the new run's id in the old run.
         self.check_run_name(&by_run, self.settings.redaction)?;
         loop {
             let from = self.assess(run, take_over)?;
@@ -170,7 +174,8 @@ impl Milepost {
                 Err(_) => self.record_from_checkpoints(run)?,
             };
             let Some(claim) = self.claim(run, &record, &by_run, &from.decision)? else { continue };
-            // A continuing run that got beyond its first checkpoint made progress, so attempts start again.
+            // A continuing run that got past its first checkpoint made progress, so the attempts are
+            // counted from 0 again.
             let checkpoints = record.session.as_ref().map_or(0, |session| session.checkpoints);
             start.continuing = Some(Box::new(ContinueOptions {
                 parent,
@@ -184,7 +189,7 @@ impl Milepost {
             return match self.start(start) {
                 Ok(started) => Ok(ContinuedRun { started, from }),
                 Err(e) => {
-                    // The run stays free to be continued.
+                    // Release the claim, so that the run can still be continued.
                     if claim.is_new {
                         self.release_claim(run, &by_run)?;
                     }
@@ -194,7 +199,8 @@ impl Milepost {
         }
     }
 
-    /// Claims a run for the run that continues it; `None` if the record has changed since `before` was read.
+    /// Claims a run for the run that continues it; returns `None` if the record has changed since `before`
+    /// was read.
     fn claim(
         &self,
         run: &RunId,
@@ -214,7 +220,7 @@ impl Milepost {
             {
                 return None;
             }
-            // A claim whose run never began does not count as an attempt.
+            // Replacing a claim whose run never began does not count as another attempt.
             record.attempts = record.attempts.saturating_add(u64::from(record.claim.is_none()));
             record.attempted_at = Some(now);
             record.claim = Some(Claim { by_run: by_run.clone(), at: now });
@@ -234,7 +240,7 @@ impl Milepost {
         Ok(())
     }
 
-    /// The run whose claim is in force: it has a checkpoint, or its owner may still make one.
+    /// The run whose claim is in force: it has a checkpoint, or its owner may still save one.
     fn claimed_by(&self, record: &RunRecord) -> Result<Option<RunId>, Error> {
         let Some(claim) = &record.claim else { return Ok(None) };
         let Some(state) = self.store.run(&claim.by_run)? else {
@@ -251,13 +257,14 @@ impl Milepost {
         Ok(holds.then(|| claim.by_run.clone()))
     }
 
-    /// Removes a run in which nothing happened, and its claim on the run that it continues. Returns whether it did.
+    /// Removes a run in which nothing happened, and its claim on the run that it continues. Returns whether
+    /// it was removed.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn abandon(&self, run: &RunId) -> Result<bool, Error> {
         self.store.run(run)?.map_or(Ok(false), |state| self.abandon_if_empty(run, &state))
     }
 
-    /// As `abandon`, for a run that was read already.
+    /// Like `abandon`, for a run that was already read.
     pub(super) fn abandon_if_empty(&self, run: &RunId, state: &StoredRun) -> Result<bool, Error> {
         if state.row.count > 0 || !state.items.is_empty() {
             return Ok(false);
@@ -273,12 +280,12 @@ impl Milepost {
         Ok(true)
     }
 
-    /// No longer offers a run. Saving into it, or opening it again, offers it anew.
+    /// Stops offering a run for resuming, until it is started again.
     pub fn dismiss(&self, run: &RunId) -> Result<(), Error> {
         self.change_record(run, EventType::Dismissed, &json!({}), |record| record.dismissed = true)
     }
 
-    /// Notes why a run does not go on; the next thing that is recorded takes it back.
+    /// Records why a run was interrupted. The next recorded change or non-timer save clears it.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn interrupt(&self, run: &RunId, interruption: &Interruption) -> Result<(), Error> {
         let interruption = self.redact(interruption.clone(), "interruption")?;
@@ -305,7 +312,7 @@ impl Milepost {
 }
 
 impl RunAssessment {
-    /// Why it may not be continued, for people; empty where it may.
+    /// Why the run may not be continued, for people; empty if it may.
     pub fn refusal_reason(&self) -> String {
         let record = self.detail.summary.intact();
         let owner = record.and_then(|record| record.owner.as_ref());
@@ -314,27 +321,32 @@ impl RunAssessment {
         });
         match (self.decision.reason_code, self.decision.run_state) {
             (ReasonCode::ResumeAllowed, _) => String::new(),
-            (ReasonCode::ResumeRunActive, RunState::Waiting) => format!("{owner} is alive and waits"),
+            (ReasonCode::ResumeRunActive, RunState::Waiting) => format!("{owner} is alive and waiting"),
             (ReasonCode::ResumeRunActive, RunState::Stalled) => {
-                format!("{owner} is alive and has long been silent")
+                format!("{owner} is alive but has been silent for a long time")
             }
             (ReasonCode::ResumeRunActive, _) => format!("{owner} is alive"),
-            (ReasonCode::ResumeUnknownInterruptionClass, _) => format!("{owner} cannot be seen from here"),
+            (ReasonCode::ResumeUnknownInterruptionClass, _) => {
+                format!("{owner} is not visible from this process")
+            }
             (ReasonCode::ResumeClaimed, _) => {
-                format!("run {} continues it", self.claimed_by.as_ref().map_or("another", RunId::as_str))
+                format!(
+                    "run {} already continues it",
+                    self.claimed_by.as_ref().map_or("another", RunId::as_str)
+                )
             }
             (_, RunState::Ended) => "it is completed".into(),
-            (ReasonCode::ResumeMissingCheckpoint, _) => "it has no checkpoint that is intact".into(),
+            (ReasonCode::ResumeMissingCheckpoint, _) => "it has no intact checkpoint".into(),
             (ReasonCode::ResumeAttemptLimitReached, _) => {
                 let attempts = record.map_or(0, |record| record.attempts);
-                format!("it was continued {attempts} times without getting anywhere")
+                format!("it was continued {attempts} times without making progress")
             }
             (ReasonCode::ResumeBlockedCooldown, _) => "it was continued a moment ago".into(),
-            _ => "the step that was under way must not be done twice".into(),
+            _ => "the step in progress must not be run twice".into(),
         }
     }
 
-    /// The refusal to continue it.
+    /// The error for a run that may not be continued.
     pub fn refusal(&self) -> Error {
         let run = self.detail.summary.run_id.clone();
         Error::NotResumable { run, reason: self.decision.reason_code, why: self.refusal_reason() }

@@ -1,5 +1,5 @@
-//! Runs in groups: live, open, stopped, ended. In: records of runs. Out: each run with the decision about resuming it.
-//! Reads no document and changes nothing.
+//! Groups runs as live, open, stopped or ended. Takes the records of runs; returns each run with the
+//! decision about resuming it. Reads no documents and changes nothing.
 
 use std::time::Duration;
 
@@ -8,35 +8,35 @@ use crate::model::{RunId, Status};
 use crate::resume::{ResumeDecision, RunState};
 use crate::{Error, clock};
 
-/// How long a failed run counts as stopped, and not as ended.
+/// How long a failed run counts as stopped before it counts as ended.
 const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A run, and whether it may be continued.
 #[derive(Debug, Clone)]
 pub struct AssessedRun {
-    /// The run.
+    /// The run's summary.
     pub summary: RunSummary,
-    /// Whether it may be continued, as far as its record says; `None` for a damaged record.
+    /// Whether it may be continued, judged by its record alone; `None` for a damaged record.
     pub decision: Option<ResumeDecision>,
     /// The run that continues it.
     pub claimed_by: Option<RunId>,
 }
 
-/// Runs in groups, in each the last written first.
+/// Runs in groups, most recently written first within each group.
 #[derive(Debug, Clone, Default)]
 pub struct RunGroups {
-    /// The owner lives.
+    /// Runs whose owner is alive, or is not visible from this process.
     pub live: Vec<AssessedRun>,
-    /// Nobody owns it, and it has not ended.
+    /// Runs that have not ended and have no owner.
     pub open: Vec<AssessedRun>,
-    /// It was interrupted, or its record is damaged.
+    /// Runs that were interrupted, or whose record is damaged.
     pub stopped: Vec<AssessedRun>,
-    /// It has ended, is continued by another, or was dismissed.
+    /// Runs that have ended, failed long ago, are continued by another run, or were dismissed.
     pub ended: Vec<AssessedRun>,
 }
 
 impl Milepost {
-    /// Groups every run that is to be shown.
+    /// Groups the runs that `shown` accepts.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn run_groups(&self, shown: impl Fn(&RunId) -> bool) -> Result<RunGroups, Error> {
         let mut groups = RunGroups::default();

@@ -1,14 +1,14 @@
-//! What a run is opened with: by whom, for what, and where.
+//! The options that a run is opened with: who works on it, on what, and where. Data only.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{CheckpointId, Owner, Profile};
 
-/// Where work happens.
+/// Where a run works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunLocation {
-    /// The project's root.
+    /// The project root.
     pub project: Option<String>,
     /// The worktree.
     pub worktree: Option<String>,
@@ -18,25 +18,25 @@ pub struct RunLocation {
     pub user: Option<String>,
 }
 
-/// What a run is opened with, if it is not there yet.
+/// The options for opening a run. Some of them also update an existing run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
-    /// Its profile; for a run that is there, its profile from now on.
+    /// The profile; also replaces the profile of an existing run.
     pub profile: Option<Profile>,
-    /// What people call it.
+    /// The title, for people.
     pub title: Option<String>,
-    /// The plan it follows.
+    /// The plan that the run follows.
     pub plan: Option<String>,
-    /// Who runs it.
+    /// The process that owns the run.
     pub owner: Option<Owner>,
-    /// The checkpoint it continues.
+    /// The checkpoint that the run continues.
     pub parent: Option<CheckpointId>,
     /// The agent that does the work, by the name that its hooks use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The command, where Milepost starts one.
+    /// The command, if Milepost starts one.
     pub command: Option<Vec<String>>,
-    /// Where it works.
+    /// Where the run works.
     pub location: RunLocation,
 }

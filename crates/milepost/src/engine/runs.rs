@@ -1,4 +1,4 @@
-//! Runs: what there is, newest write first, and one run in full.
+//! Runs: lists runs, most recently written first, and reads one run in full.
 
 use super::Milepost;
 use super::prune::last_write;
@@ -13,33 +13,33 @@ options! {
     /// Which runs to list.
     #[derive(Debug, Clone, Default)]
     pub struct RunsQuery {
-        /// Only with this status.
+        /// Only runs with this status.
         pub(crate) status: Option<Status>,
-        /// Only written at or after this time.
+        /// Only runs written at or after this time.
         pub(crate) since: Option<jiff::Timestamp>,
         /// Maximum number to list (0 = no limit).
         pub(crate) limit: usize [number],
     }
 }
 
-/// One run in a list.
+/// A run in a list.
 #[derive(Getters, Debug, Clone)]
 pub struct RunSummary {
-    /// Its id.
+    /// The run id.
     pub(crate) run_id: RunId,
-    /// Its record, or what is wrong with it.
+    /// The record, or how it is damaged.
     pub(crate) record: Result<Box<RunRecord>, Damage>,
-    /// How many checkpoints it has.
+    /// Number of checkpoints.
     pub(crate) checkpoints: u64,
-    /// The newest, if it is intact.
+    /// The newest checkpoint, if it is intact.
     pub(crate) latest: Option<CheckpointEntry>,
-    /// Its owner, judged now; `None` for a run kept by hand.
+    /// Whether the owner is alive, determined at the time of the query; `None` for a run without an owner.
     #[getter(copy)]
     pub(crate) owner: Option<Liveness>,
 }
 
 impl RunSummary {
-    /// Its record, where that is intact.
+    /// The record, if it is intact.
     pub fn intact(&self) -> Option<&RunRecord> {
         self.record.as_ref().ok().map(|record| &**record)
     }
@@ -65,7 +65,7 @@ impl Serialize for RunSummary {
             .serialize_field("owner_pid", &record.and_then(|r| r.owner.as_ref()).map(|owner| owner.pid))?;
         members.serialize_field("worktree", &record.and_then(|r| r.worktree.as_ref()))?;
         members.serialize_field("branch", &record.and_then(|r| r.branch.as_ref()))?;
-        // Where it came from, if not from work that this store has seen.
+        // Only foreign runs have an origin.
         if let Some(origin) = record.and_then(|r| r.origin.as_ref()) {
             members.serialize_field("origin", origin)?;
         }
@@ -76,20 +76,20 @@ impl Serialize for RunSummary {
     }
 }
 
-/// One run in full, with what was recorded since its newest checkpoint.
+/// One run in full, including the items recorded since its newest checkpoint.
 #[derive(Getters, Debug, Clone)]
 pub struct RunDetail {
-    /// As in a list, its record brought up to date with pending items.
+    /// The run's summary, with the pending items applied to its record.
     pub(crate) summary: RunSummary,
-    /// Outcomes that wait for the next checkpoint.
+    /// Outcomes among the pending items.
     pub(crate) pending_outcomes: Vec<Outcome>,
 }
 
 impl Milepost {
-    /// Lists runs, newest write first.
+    /// Lists runs, most recently written first.
     pub fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Error> {
         let mut rows = self.store.runs(&RunQuery::default())?;
-        // A write of maintenance alone does not move a run.
+        // Maintenance writes do not affect the order.
         rows.sort_by_key(|row| std::cmp::Reverse(last_write(row)));
         let mut found: Vec<_> = rows.into_iter().map(|row| self.summarise(row)).collect();
         found.retain(|run| match &run.record {
@@ -110,7 +110,7 @@ impl Milepost {
         Ok(self.detail_of(self.stored_run(run)?))
     }
 
-    /// The same of a run that was read already.
+    /// Like `run_detail`, for a run that was already read.
     pub(super) fn detail_of(&self, state: StoredRun) -> RunDetail {
         let mut summary = self.summarise(state.row);
         let mut pending_outcomes = Vec::new();

@@ -1,5 +1,5 @@
-//! Save: one checkpoint, durable when it returns. Redacts and checks the request, then decides inside the store's write:
-//! compose, coalesce or seal, and plan which old checkpoints retention removes.
+//! Save: saves one checkpoint, durably. Redacts and checks the request, then decides inside the store's
+//! write: composes the body, coalesces it or seals it, and plans which old checkpoints retention removes.
 
 use derive_getters::Getters;
 use std::path::PathBuf;
@@ -25,38 +25,38 @@ use crate::store::{
     StoreError, WriteDecision,
 };
 
-/// A checkpoint that was saved, or the one its trigger was folded into.
+/// A saved checkpoint, or the one that its trigger was folded into.
 #[derive(Getters, Debug, Clone, PartialEq)]
 pub struct Saved {
-    /// Its id.
+    /// The checkpoint id.
     pub(crate) snapshot_id: CheckpointId,
-    /// Its run.
+    /// The run id.
     pub(crate) run_id: RunId,
-    /// Its number within the run.
+    /// The sequence number within the run.
     pub(crate) sequence: u64,
     /// Whether the trigger was folded into an earlier checkpoint.
     pub(crate) coalesced: bool,
-    /// What made it happen.
+    /// The source that triggered the save.
     #[getter(copy)]
     pub(crate) source: Source,
     /// The status of the work.
     #[getter(copy)]
     pub(crate) status: Status,
-    /// Its file, in stores that have one.
+    /// The checkpoint's file, in stores that have one.
     pub(crate) file: Option<PathBuf>,
     /// Checkpoints that retention removed.
     pub(crate) pruned: Vec<CheckpointId>,
-    /// How many files were touched since the run began, where the workspace was looked at.
+    /// Number of files touched since the run began, if the workspace was captured.
     #[getter(copy)]
     pub(crate) touched: Option<u64>,
-    /// Why the pointer file could not be updated; the checkpoint is saved all the same.
+    /// Why the pointer file could not be updated. The checkpoint is saved anyway.
     pub(crate) pointer_error: Option<String>,
-    /// How many secrets were replaced in what this save brought.
+    /// Number of secrets replaced in this save.
     pub(crate) replaced: u64,
 }
 
 impl Saved {
-    /// A checkpoint of its own that has no further consequences.
+    /// A new checkpoint, with all optional results empty.
     fn new(snapshot_id: CheckpointId, run_id: RunId, sequence: u64, source: Source, status: Status) -> Self {
         Self {
             snapshot_id,
@@ -74,7 +74,8 @@ impl Saved {
     }
 }
 
-/// What the decision needs beside the run. The clock is read and the ids are made before it.
+/// What the decision needs in addition to the view of the run. The clock is read and the ids are generated
+/// beforehand.
 struct Request<'a> {
     run: &'a RunId,
     save: &'a Save,
@@ -92,24 +93,24 @@ impl Request<'_> {
     }
 }
 
-/// A capture whose files are joined with those of earlier ones.
+/// A capture whose files are joined with those of earlier captures.
 struct JoinedCapture<'a> {
     capture: &'a WorkspaceCapture,
-    /// The newest capture it was joined with: the run must not have a newer one. `None` accepts any.
+    /// The newest capture that it was joined with; the run must not have a newer one. `None` accepts any.
     after: Option<u64>,
 }
 
 impl Milepost {
-    /// Saves a checkpoint into a run, which is opened if it is not there.
+    /// Saves a checkpoint into a run, which is opened if it does not exist.
     pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
         save.condition = None;
         let saved = self.save_if(run, save)?;
-        saved.ok_or_else(|| StoreError::Rules("the store did not ask for a decision").into())
+        saved.ok_or_else(|| StoreError::Rules("the store did not call the decision").into())
     }
 
-    /// Saves a checkpoint if the condition of the save holds for the run; `None` where it does not.
+    /// Saves a checkpoint if the save's condition holds for the run; returns `None` if it does not.
     pub(crate) fn save_if(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
-        // Every failed try is a capture that somebody else saved meanwhile.
+        // Each failed try means that another process saved a capture in the meantime.
         const TRIES: u32 = 100;
         let Some(capture) = save.capture.take() else { return self.save_once(run, save, None) };
         // A new run has no earlier captures.
@@ -120,7 +121,7 @@ impl Milepost {
             let earlier = self.earlier_captures(run, known.take())?;
             let mut save = save.clone();
             save.draft.workspace = Some(earlier.join(&capture));
-            // The last try accepts any newer capture: a list that lacks a file is better than no checkpoint.
+            // The last try accepts any newer capture: an incomplete file list is better than no checkpoint.
             let after = (tries < TRIES).then_some(earlier.latest);
             match self.save_once(run, save, Some(JoinedCapture { capture: &capture, after })) {
                 Err(Error::CaptureMoved) => {}
@@ -151,7 +152,8 @@ impl Milepost {
             }
             None => CheckpointId::generate(moment.at),
         };
-        // Documents hold milliseconds, rounded down like those of the id, so that later comparisons use the same value.
+        // Documents store milliseconds, rounded down like those in the id. Later comparisons have to use
+        // the same value.
         let down = TimestampRound::new().smallest(Unit::Millisecond).mode(RoundMode::Trunc);
         moment.at = moment.at.round(down).unwrap_or(moment.at);
         let request = Request {
@@ -175,13 +177,14 @@ impl Milepost {
             (Ok(receipt), Some(Ok(Some(saved)))) => Saved { file: receipt.file, ..saved },
             (Ok(_), Some(Ok(None))) => return Ok(None),
             (Ok(_), Some(Err(e))) => return Err(e),
-            // Our own id is there: the reply was lost, and so many commits followed that the run forgot the token.
+            // Our own id already exists: the reply was lost, and the token is no longer among the run's
+            // recent commits.
             (Err(Error::Store(StoreError::Exists(id))), _) if id == request.id => {
                 self.find_own_commit(&id)?
             }
             (Err(Error::Store(StoreError::Named(id))), _) => return Err(self.brief_exists(id)?),
             (Err(e), _) => return Err(e),
-            (Ok(_), None) => return Err(StoreError::Rules("the store did not ask for a decision").into()),
+            (Ok(_), None) => return Err(StoreError::Rules("the store did not call the decision").into()),
         };
         saved.replaced = replaced;
         saved.pointer_error = self.update_pointer_after_save(run, stamp);
@@ -192,7 +195,7 @@ impl Milepost {
         Ok(Some(saved))
     }
 
-    /// The error for a brief whose id is taken: names the checkpoint that has it.
+    /// The error for a brief whose id is taken. Names the checkpoint that has the id.
     fn brief_exists(&self, id: String) -> Result<Error, Error> {
         let mut checkpoint = "a damaged checkpoint".to_owned();
         for find in [CheckpointFilter::Id(&id), CheckpointFilter::Name(&id)] {
@@ -205,7 +208,7 @@ impl Milepost {
         Ok(Error::BriefExists { id, checkpoint })
     }
 
-    /// The checkpoint that an earlier try of this save has written.
+    /// The checkpoint that an earlier try of this save wrote.
     fn find_own_commit(&self, id: &CheckpointId) -> Result<Saved, Error> {
         match self.row_of(id)? {
             Some(Row::Intact(CheckpointEntry { header, .. })) => Ok(Saved::new(
@@ -313,7 +316,7 @@ fn plan_commit(
         material: unsealed.material(),
         outcomes,
         profile: record.profile,
-        // A promised id must exist, and a save into an ended run opens it again.
+        // A promised id must exist, and a save into an ended run reopens it.
         never_coalesce: first_of_session || save.last_of_session || save.promised.is_some() || reopens,
     };
     let coalescing = view
@@ -378,7 +381,7 @@ fn plan_commit(
     Ok((Some(commit), saved))
 }
 
-/// How many files were touched; unknown where git could not be read.
+/// Number of touched files; `None` if none are known and git could not be read.
 fn count_touched(workspace: &Workspace) -> Option<u64> {
     let count = workspace.files_modified.len() as u64;
     let git_unknown = workspace.git.as_ref().is_none_or(|git| git.error.is_some());
@@ -396,7 +399,8 @@ fn add_marks(mut marks: Marks, save: &Save) -> Marks {
     marks
 }
 
-/// Adds to the commit the removal of checkpoints that retention no longer keeps, among the oldest few. Returns their ids.
+/// Plans the removal, in the same commit, of those among the oldest few checkpoints that retention no
+/// longer keeps. Returns their ids.
 fn plan_pruning(
     count: u64,
     oldest: &[CheckpointEntry],

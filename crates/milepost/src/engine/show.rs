@@ -1,4 +1,5 @@
-//! Show: one checkpoint, verified before it is believed. `latest` falls back to the newest good one and says so.
+//! Show: reads one checkpoint and verifies it. `latest` falls back to the newest intact checkpoint and
+//! reports the damaged ones that it skipped.
 
 use super::Milepost;
 use super::list::is_completed;
@@ -10,27 +11,27 @@ use crate::seal::{SealError, Verified};
 use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
 use derive_getters::Getters;
 
-/// A checkpoint whose seal was checked.
+/// A verified checkpoint.
 #[derive(Getters, Debug, Clone)]
 pub struct ShownCheckpoint {
-    /// Header and marks.
+    /// The header and the marks.
     pub(crate) entry: CheckpointEntry,
-    /// Whether it is completed.
+    /// Whether the checkpoint is completed.
     pub(crate) completed: bool,
-    /// Its document.
+    /// The verified document.
     #[getter(skip)]
     pub(crate) verified: Verified,
-    /// Newer checkpoints that are damaged, newest first.
+    /// Newer checkpoints that were skipped because they are damaged, newest first.
     pub(crate) fell_back_from: Vec<Damage>,
 }
 
 impl ShownCheckpoint {
-    /// What it holds. Fails for a document of a newer format.
+    /// The checkpoint's content. Fails for a document of a newer format.
     pub fn body(&self) -> Result<Body, SealError> {
         self.verified.body()
     }
 
-    /// Its sealed document, byte for byte.
+    /// The sealed document, byte for byte.
     pub fn bytes(&self) -> &[u8] {
         self.verified.bytes()
     }
@@ -42,7 +43,8 @@ impl ShownCheckpoint {
 }
 
 impl Milepost {
-    /// Reads a checkpoint. Only plain `latest` falls back; any other name means that checkpoint and no other.
+    /// Reads a checkpoint. Only plain `latest` falls back to an older one; any other reference names
+    /// exactly one checkpoint.
     pub fn show(&self, reference: &Reference, run: Option<&RunId>) -> Result<ShownCheckpoint, Error> {
         if *reference == Reference::Latest(0) {
             return self.newest_intact(run, |_| true);
@@ -55,8 +57,8 @@ impl Milepost {
         self.shown(entry, verified, Vec::new())
     }
 
-    /// The newest checkpoint that is intact and wanted. Where one of those that were listed was removed before it was
-    /// read, newer ones may be there by now: they are listed again.
+    /// The newest intact checkpoint that `wanted` accepts. If a listed checkpoint is removed before it is
+    /// read, lists again, because newer checkpoints may exist by then.
     pub(super) fn newest_intact(
         &self,
         run: Option<&RunId>,
@@ -66,14 +68,15 @@ impl Milepost {
         self.shown(entry, verified, damaged)
     }
 
-    /// The newest checkpoint of one list that is intact and wanted, and the damaged ones before it.
+    /// The newest intact checkpoint in one listing that `wanted` accepts, and the newer ones that are
+    /// damaged.
     fn newest_listed(
         &self,
         run: Option<&RunId>,
         wanted: &dyn Fn(&CheckpointEntry) -> bool,
     ) -> Result<(CheckpointEntry, Verified, Vec<Damage>), Error> {
         let mut damaged = Vec::new();
-        // Nearly always the first row is good.
+        // The first row is almost always intact.
         for row in self.rows(HeaderQuery::default().run(run).limit(1), PAGE) {
             match row? {
                 Row::Damaged { damage, .. } => damaged.push(damage),
@@ -103,7 +106,7 @@ impl Milepost {
     }
 }
 
-/// Every source a checkpoint stands for, in order, then the reasons: the body's and those that were folded in.
+/// All sources of a checkpoint in order, then its reasons: those in the body and those that were folded in.
 pub fn source_details(entry: &CheckpointEntry) -> Vec<String> {
     let sources = crate::model::Source::NAMES;
     let (mut all, reasons): (Vec<_>, Vec<_>) =

@@ -1,4 +1,4 @@
-//! Start: opens a run, or a new session of one whose owner is gone. Saves no checkpoint.
+//! Start: opens a run, or a new session of a run whose owner is gone. Saves no checkpoint.
 
 use super::Milepost;
 use super::bookkeeping::{NO_SESSION, begin_session, is_committed, open_record, remember_commit};
@@ -8,38 +8,39 @@ use crate::model::{Owner, RunId, RunRecord, Status, WriteToken};
 use crate::owner::{self, Liveness};
 use crate::store::{Commit, WriteDecision};
 
-/// A run to open.
+/// The options for opening a run, including its session.
 #[derive(Debug, Clone, Default)]
 pub struct StartOptions {
-    /// Its id; a new one unless given.
+    /// The run id; generated if not set.
     pub run_id: Option<RunId>,
-    /// The session.
+    /// The session id.
     pub session_id: Option<String>,
-    /// What it is opened with.
+    /// The options that the run is opened with.
     pub run_options: RunOptions,
-    /// Refuses a run that is there already.
+    /// Refuses a run that already exists.
     pub only_new: bool,
-    /// What a new run takes over from the one it continues.
+    /// What a new run takes over from the run that it continues.
     pub continuing: Option<Box<ContinueOptions>>,
 }
 
 /// A run that was opened.
 #[derive(Debug, Clone)]
 pub struct StartedRun {
-    /// Its record.
+    /// The run's record.
     pub record: RunRecord,
-    /// Whether it was there before.
+    /// Whether the run already existed.
     pub rejoined: bool,
 }
 
 impl Milepost {
-    /// Opens a run. One that is there gets a new session, unless its owner is alive.
+    /// Opens a run. An existing run gets a new session, unless its owner is alive.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn start(&self, start: StartOptions) -> Result<StartedRun, Error> {
         self.start_with_lock(start, false)
     }
 
-    /// Opens a run; `locked` says that the caller holds its lock file, which then proves nothing about its owner.
+    /// Opens a run. `locked` means that the caller holds the run's lock file, so the lock says nothing
+    /// about the owner.
     pub(crate) fn start_with_lock(&self, mut start: StartOptions, locked: bool) -> Result<StartedRun, Error> {
         if let Some(run) = &start.run_id {
             self.check_run_name(run, self.settings.redaction)?;
@@ -50,7 +51,8 @@ impl Milepost {
         let run = start.run_id.clone().unwrap_or_else(|| RunId::generate(moment.at));
         let token = WriteToken::generate();
         loop {
-            // Whether a process is alive is read before the write, which then requires the same owner.
+            // The owner's liveness is checked before the write. The write then requires the owner to be
+            // unchanged.
             let expected_owner = self.owner_unless_alive(&run, locked)?;
             let mut started = None;
             self.write(&run, &mut |view| {
@@ -104,27 +106,28 @@ impl Milepost {
         }
     }
 
-    /// The recorded owner of a run; an error if that process is alive.
+    /// The recorded owner of a run; an error if that process is alive and is not this one.
     fn owner_unless_alive(&self, run: &RunId, locked: bool) -> Result<Option<Owner>, Error> {
         let Some(state) = self.store.run(run)? else { return Ok(None) };
         let Ok(record) = state.row.record else { return Ok(None) };
         let Some(owner) = record.owner.clone() else { return Ok(None) };
         let liveness = if locked { self.liveness_by_process(&record) } else { self.liveness(&record) };
         let alive = liveness == Some(Liveness::Alive);
-        // A process may go on with a run of its own, once it has let go of it.
+        // A process may reopen a run of its own after it has released it.
         if record.is_open() && alive && !owner::is_this_process(&owner) {
             return Err(self.owned_by(run, &owner));
         }
         Ok(Some(owner))
     }
 
-    /// The refusal that names a live owner.
+    /// The error that names a live owner.
     pub(crate) fn owned_by(&self, run: &RunId, owner: &Owner) -> Error {
         let name = owner.name.as_deref().unwrap_or("a process");
         Error::OwnerAlive { run: run.clone(), owner: format!("{name} (pid {})", owner.pid) }
     }
 
-    /// Whether a run's owner is alive; `None` for a run without an owner. Uses its lock file if its process cannot be seen.
+    /// Whether a run's owner is alive; `None` for a run without an owner. Checks the lock file if the
+    /// process is not visible.
     pub(crate) fn liveness(&self, record: &RunRecord) -> Option<Liveness> {
         let by_process = self.liveness_by_process(record)?;
         let held = || self.owners.as_ref().is_some_and(|folder| owner::lock::is_held(folder, &record.run_id));

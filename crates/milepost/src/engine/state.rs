@@ -1,4 +1,4 @@
-//! State: the caller's own JSON back, exactly as it was given, to the caller or into a file.
+//! State: returns the caller's JSON exactly as it was saved, or writes it into a file.
 
 use derive_getters::Getters;
 use std::fs;
@@ -19,34 +19,34 @@ use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 /// The state of a run as of a checkpoint.
 #[derive(Getters, Debug, Clone)]
 pub struct CheckpointState {
-    /// The checkpoint that holds it: the one asked for, or the nearest before it in its run.
+    /// The checkpoint that contains it: the requested one, or the nearest earlier one in its run.
     pub(crate) entry: CheckpointEntry,
-    /// Its exact text.
+    /// The exact text of the state.
     pub(crate) state: RawJson,
-    /// JSON pointers inside the checkpoint where redaction replaced something in the state.
+    /// JSON pointers into the checkpoint to the parts of the state that redaction replaced.
     pub(crate) redacted: Vec<String>,
-    /// Newer checkpoints that are damaged.
+    /// Newer checkpoints that were skipped because they are damaged.
     pub(crate) fell_back_from: Vec<Damage>,
 }
 
 options! {
-    /// How a state is written into a file.
+    /// Options for writing a state into a file.
     #[derive(Debug, Clone, Default)]
     pub struct RestoreOptions {
-        /// Overwrites a file that holds something else; its content is kept beside it.
+        /// Overwrites a file with different content; the previous content is saved next to it.
         pub(crate) force: bool,
-        /// The run the caller works in.
+        /// The run that the caller works in.
         pub(crate) current_run: Option<RunId>,
-        /// Writes another run's state.
+        /// Allows writing the state of a run other than `current_run`.
         pub(crate) allow_run_mismatch: bool,
     }
 }
 
 impl Milepost {
-    /// Reads the state as of a checkpoint: its own, or the nearest one before it in its run.
+    /// Reads the state as of a checkpoint: its own, or the nearest earlier one in its run.
     pub fn state(&self, reference: &Reference, run: Option<&RunId>) -> Result<CheckpointState, Error> {
         let shown = if *reference == Reference::Latest(0) && run.is_none() {
-            // The last written run is meant, not whichever run last held a state.
+            // Use the most recently written run, not the run that most recently saved a state.
             let newest = self.locate(reference, None)?;
             let of = match newest {
                 Row::Intact(entry) => Some(entry.header.run_id),
@@ -70,12 +70,12 @@ impl Milepost {
         }
     }
 
-    /// The newest state of a run, read into a type of the caller's; `None` if the run has none.
+    /// The newest state of a run, deserialised into the caller's type; `None` if the run has none.
     pub fn state_of<T: DeserializeOwned>(&self, run: &RunId) -> Result<Option<T>, Error> {
         self.newest_state(run)?.as_ref().map(parse_state).transpose()
     }
 
-    /// The newest state of a run as its exact text.
+    /// The exact text of the newest state of a run.
     pub(crate) fn newest_state(&self, run: &RunId) -> Result<Option<RawJson>, Error> {
         match self.state(&Reference::Latest(0), Some(run)) {
             Ok(state) => Ok(Some(state.state)),
@@ -84,7 +84,7 @@ impl Milepost {
         }
     }
 
-    /// The checkpoint itself if it holds a state, or else the nearest one before it that does.
+    /// The checkpoint itself if it has a state, otherwise the nearest earlier one that has.
     fn holder(&self, entry: CheckpointEntry) -> Result<CheckpointEntry, Error> {
         let through = Cursor { sequence: entry.header.sequence.saturating_add(1), stamp: u64::MAX };
         let query = HeaderQuery::default().run(&entry.header.run_id).after(through);
@@ -98,7 +98,8 @@ impl Milepost {
         Err(Error::NoState { reference: entry.header.snapshot_id.to_string() })
     }
 
-    /// Writes a state into a file, and nothing else anywhere. Gives the path that the file's earlier content went to.
+    /// Writes a state into a file and changes nothing else. Returns the path under which the previous
+    /// content was saved.
     pub fn restore(
         &self,
         state: &CheckpointState,
@@ -110,11 +111,11 @@ impl Milepost {
         if let Some(current) = how.current_run.as_ref().filter(|current| *current != run)
             && !how.allow_run_mismatch
         {
-            let why = format!("it is the state of run {run}, and the current run is {current}");
+            let why = format!("the state belongs to run {run}, but the current run is {current}");
             return Err(refuse(why, "--allow-run-mismatch"));
         }
         let written = |source| Error::File { path: to.to_owned(), what: "written", source };
-        // A link is followed, so that the file it names is replaced and the link stays.
+        // Follow a link, so that its target is replaced and the link stays.
         let target = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
         let before = match fs::read(&target) {
             Ok(bytes) if bytes == state.state.get().as_bytes() => return Ok(None),
@@ -124,7 +125,7 @@ impl Milepost {
         };
         let kept = match before {
             Some(_) if !how.force => {
-                return Err(refuse("it holds something else".into(), "--force"));
+                return Err(refuse("it has different content".into(), "--force"));
             }
             Some(bytes) => {
                 let kept = beside(&target, self.now());
@@ -142,13 +143,13 @@ impl Milepost {
     }
 }
 
-/// Reads a state into a type of the caller's.
+/// Deserialises a state into the caller's type.
 pub(crate) fn parse_state<T: DeserializeOwned>(state: &RawJson) -> Result<T, Error> {
     serde_json::from_str(state.get())
         .map_err(|e| crate::model::ValidationError { path: "/state".into(), message: e.to_string() }.into())
 }
 
-/// The state that a document holds.
+/// The state in a document.
 fn state_in(
     entry: CheckpointEntry,
     verified: &Verified,
@@ -165,7 +166,7 @@ fn state_in(
     })
 }
 
-/// A name beside `path` that nothing has yet.
+/// An unused file name next to `path`.
 fn beside(path: &Path, now: jiff::Timestamp) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let time = now.strftime("%Y%m%dT%H%M%S%3fZ");

@@ -1,4 +1,5 @@
-//! Summary: a run at a glance: its checkpoints, its sessions, the files it touched, its memory, what failed.
+//! Summary: an overview of a run: its checkpoints, sessions, touched files, memory use and failures. Reads
+//! all documents of the run.
 
 use derive_getters::Getters;
 use std::collections::{BTreeSet, HashMap};
@@ -14,42 +15,42 @@ use crate::model::{
 };
 use crate::store::CheckpointEntry;
 
-/// How many paths of each kind stood in git's lists.
+/// Number of paths in each of git's lists.
 #[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct GitCounts {
-    /// Differ from the index.
+    /// Paths that differ from the index.
     pub(crate) modified: u64,
-    /// Differ from the commit.
+    /// Paths whose index entry differs from the commit.
     pub(crate) staged: u64,
-    /// Unknown to git.
+    /// Paths that git does not track.
     pub(crate) untracked: u64,
 }
 
-/// One checkpoint of a summary.
+/// One checkpoint in a summary.
 #[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct SummaryLine {
-    /// Its number.
+    /// The sequence number.
     pub(crate) number: u64,
-    /// When it was made.
+    /// When it was saved.
     #[getter(copy)]
     pub(crate) timestamp: Timestamp,
     /// Milliseconds since its session began.
     pub(crate) duration: u64,
-    /// How many files were touched by then.
+    /// Number of files touched by then.
     pub(crate) files_modified: u64,
-    /// How many paths stood in git's lists.
+    /// Number of paths in git's lists.
     #[getter(copy)]
     pub(crate) git_status: GitCounts,
-    /// How many files stood in the watched folders.
+    /// Number of files in the watched folders.
     pub(crate) aiwg_files: u64,
-    /// Its id.
+    /// The checkpoint id.
     pub(crate) snapshot_id: CheckpointId,
-    /// Its session.
+    /// The session id.
     pub(crate) session_id: String,
-    /// What made it happen.
+    /// The source that triggered it.
     #[getter(copy)]
     pub(crate) source: Source,
-    /// How the work stood.
+    /// The status of the work.
     #[getter(copy)]
     pub(crate) status: Status,
     /// Resident bytes of the watched processes.
@@ -60,78 +61,78 @@ pub struct SummaryLine {
 /// One session of a run.
 #[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct SessionSummary {
-    /// Its id.
+    /// The session id.
     pub(crate) session_id: String,
-    /// How many of its checkpoints are there.
+    /// Number of its checkpoints that still exist.
     pub(crate) total: u64,
-    /// Milliseconds it lasted.
+    /// Its duration in milliseconds.
     pub(crate) total_duration: u64,
     /// When it began.
     #[getter(copy)]
     pub(crate) started_at: Timestamp,
-    /// When its newest checkpoint was made.
+    /// When its newest checkpoint was saved.
     #[getter(copy)]
     pub(crate) last_at: Timestamp,
-    /// Number of its first checkpoint that is there.
+    /// Sequence number of its first checkpoint that still exists.
     pub(crate) first: u64,
-    /// Number of its newest.
+    /// Sequence number of its newest checkpoint.
     pub(crate) last: u64,
 }
 
-/// An outcome that failed.
+/// A failed outcome.
 #[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct FailedOutcome {
-    /// The checkpoint that holds it.
+    /// Sequence number of the checkpoint that contains it.
     pub(crate) number: u64,
     /// The outcome.
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
 }
 
-/// A file and in how many checkpoints it stood in git's lists.
+/// A file, and the number of checkpoints in which git listed it.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TouchedFile {
     /// The file.
     pub(crate) path: PathText,
-    /// How many checkpoints.
+    /// Number of checkpoints.
     pub(crate) checkpoints: u64,
 }
 
-/// A run at a glance.
+/// An overview of a run.
 #[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// The run.
+    /// The run id.
     pub(crate) run_id: RunId,
-    /// How it stands; null for a run that is not there yet.
+    /// The run's status; null for a run that does not exist yet.
     #[getter(copy)]
     pub(crate) status: Option<Status>,
-    /// How many checkpoints there are.
+    /// Number of checkpoints.
     pub(crate) total: u64,
-    /// Milliseconds over all sessions.
+    /// Total duration of all sessions, in milliseconds.
     pub(crate) total_duration: u64,
-    /// Every file touched.
+    /// All files that the run has touched.
     pub(crate) files_modified: Vec<PathText>,
     /// The checkpoints, oldest first.
     pub(crate) checkpoints: Vec<SummaryLine>,
     /// The sessions, oldest first.
     pub(crate) sessions: Vec<SessionSummary>,
-    /// Outcomes that failed, oldest first.
+    /// Failed outcomes, oldest first.
     pub(crate) failed: Vec<FailedOutcome>,
-    /// The files that stood in git's lists most often.
+    /// The files that git listed in the most checkpoints.
     pub(crate) most_touched: Vec<TouchedFile>,
-    /// The largest resident set seen.
+    /// The largest observed resident set size, in bytes.
     #[getter(copy)]
     pub(crate) peak_rss: Option<u64>,
-    /// Numbers of checkpoints that are damaged and could not be summed up.
+    /// Sequence numbers of damaged checkpoints, which the summary omits.
     pub(crate) damaged: Vec<u64>,
 }
 
-/// How many files are named as the most touched.
+/// Maximum number of files in `most_touched`.
 const MOST: usize = 10;
 
 impl Milepost {
-    /// Sums a run up. Reads every checkpoint of it; what is damaged is named and left out, and what is removed meanwhile
-    /// is not counted.
+    /// Summarises a run by reading all its checkpoints. Damaged checkpoints are only listed as such, and
+    /// checkpoints removed in the meantime are not counted.
     pub fn summary(&self, run: &RunId) -> Result<Summary, Error> {
         let state = self.stored_run(run)?;
         let mut summary = Summary::empty(run);
@@ -156,7 +157,7 @@ impl Milepost {
             };
             summary.add(entry, &body, &mut counts);
             if let Some(workspace) = body.workspace {
-                // Each list holds those before it; the newest is the longest. What only a caller gave is added.
+                // Captured lists include all earlier files, but a list that a caller supplied may not.
                 files.extend(workspace.files_modified);
             }
         }
@@ -167,7 +168,8 @@ impl Milepost {
         Ok(summary)
     }
 
-    /// The bodies of a run's checkpoints from a number on, oldest first. What is removed meanwhile is left out.
+    /// The bodies of a run's checkpoints from sequence number `first` on, oldest first. Omits checkpoints
+    /// that are removed in the meantime.
     pub fn bodies(&self, run: &RunId, first: u64) -> Result<Vec<Body>, Error> {
         let entries = self.entries(run).collect::<Result<Vec<_>, _>>()?;
         let wanted = entries.iter().filter(|entry| entry.header.sequence >= first);
@@ -175,13 +177,14 @@ impl Milepost {
     }
 }
 
-/// How long the run lasted: by its record, which also knows sessions whose checkpoints are gone.
+/// The run's duration. The record also counts sessions whose checkpoints are gone.
 fn total(record: Option<&RunRecord>, sessions: &[SessionSummary]) -> u64 {
     let total = together(sessions);
     record.map_or(total, |record| record.total_ms().max(total))
 }
 
-/// Milliseconds of all sessions. The numbers may be a stranger's, so that their sum may have no end.
+/// Total duration of all sessions, in milliseconds. Saturates, because values from elsewhere can be
+/// arbitrarily large.
 fn together(sessions: &[SessionSummary]) -> u64 {
     sessions.iter().fold(0, |sum, session| sum.saturating_add(session.total_duration))
 }
@@ -195,7 +198,7 @@ fn most(counts: HashMap<PathText, u64>) -> Vec<TouchedFile> {
 }
 
 impl Summary {
-    /// A summary of nothing.
+    /// An empty summary.
     pub fn empty(run: &RunId) -> Self {
         Self {
             run_id: run.clone(),
@@ -212,7 +215,8 @@ impl Summary {
         }
     }
 
-    /// The part from a checkpoint on, such as one session; the files are all that the run has touched.
+    /// Limits the summary to checkpoints from sequence number `first` on, such as one session. The files
+    /// stay those of the whole run.
     #[must_use]
     pub fn from(mut self, first: u64) -> Self {
         if first == 0 {
@@ -227,7 +231,8 @@ impl Summary {
         self
     }
 
-    /// A session begins where the id is another, or where its time begins anew.
+    /// Adds a checkpoint to its session. A new session begins when the id changes or the elapsed time
+    /// starts over.
     fn enter_session(&mut self, entry: &CheckpointEntry) {
         let header = &entry.header;
         let goes_on = self.sessions.last().is_some_and(|session| {
@@ -284,7 +289,7 @@ impl Summary {
     }
 }
 
-/// Every path of git's lists, once.
+/// All paths in git's lists, without duplicates.
 fn named(git: &GitFacts) -> BTreeSet<&PathText> {
     git.modified.iter().chain(&git.staged).chain(&git.untracked).collect()
 }

@@ -1,5 +1,6 @@
-//! Copy: every run, checkpoint, mark and event from one store to another, bytes and seals unchanged. What is there
-//! already is left alone, so that it can be taken up again; what is there and differs stops it.
+//! Copy: copies every run, checkpoint, mark and event from one store to another, with documents and seals
+//! unchanged. Skips checkpoints that already exist, so an interrupted copy can be continued. Stops at a
+//! checkpoint that exists with different content.
 
 use derive_getters::Getters;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,66 +14,67 @@ use crate::store::{
     CheckpointEntry, Commit, EventQuery, HeaderQuery, Row, RunQuery, RunRow, StoreError, WriteDecision,
 };
 
-/// How many checkpoints go into one transaction, and how many rows are read at a time.
+/// Maximum number of checkpoints in one transaction, and of rows read at a time.
 const BATCH: usize = 64;
 
-/// How many checkpoints were copied, and how many were there already.
+/// Number of checkpoints that were copied, and that already existed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CopyProgress {
     pub(crate) copied: u64,
     pub(crate) unchanged: u64,
 }
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Getters, Debug, Default)]
 pub struct CopyReport {
     #[getter(skip)]
     pub(crate) count: CopyProgress,
-    /// Runs that were looked at.
+    /// Number of runs examined.
     pub(crate) runs: u64,
-    /// What could not be copied, and why.
+    /// Runs whose record or one of whose checkpoints could not be copied, and why.
     pub(crate) skipped: Vec<(String, String)>,
 }
 
 impl CopyReport {
-    /// How many checkpoints were copied.
+    /// Number of checkpoints that were copied.
     pub fn copied(&self) -> u64 {
         self.count.copied
     }
 
-    /// How many checkpoints were there already.
+    /// Number of checkpoints that already existed.
     pub fn unchanged(&self) -> u64 {
         self.count.unchanged
     }
 }
 
-/// How two stores differ.
+/// The result of comparing two stores.
 #[derive(Getters, Debug, Default)]
 pub struct CompareReport {
-    /// Checkpoints that were compared.
+    /// Number of checkpoints compared.
     pub(crate) checked: u64,
-    /// What differs: where, and how.
+    /// The differences: the run or checkpoint, and what differs.
     pub(crate) differences: Vec<(String, String)>,
 }
 
-/// A run to copy, and those of its checkpoints that are left, oldest first.
+/// A run to copy, and its remaining checkpoints, oldest first.
 struct RunReader<R: Iterator> {
     record: RunRecord,
     rows: Peekable<R>,
 }
 
-/// The stamp of a row; 0 where rows cannot be read, so that the error comes first.
+/// The stamp of a row; 0 for an error, so that errors come first.
 fn stamp(row: &Result<Row, StoreError>) -> u64 {
     row.as_ref().map_or(0, |row| row.cursor().stamp)
 }
 
 impl Milepost {
-    /// Copies everything to another store that the caller trusts as well, in the order in which it was written.
+    /// Copies everything to another store that the caller also trusts, in the order in which it was
+    /// written.
     pub fn copy_to(&self, to: &Milepost, progress: &mut dyn FnMut(u64)) -> Result<CopyReport, Error> {
         self.copy_with_origin(to, None, progress)
     }
 
-    /// Copies everything to another store. Runs without an origin get this one.
+    /// Copies everything to another store. Runs without an origin get `origin`.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn copy_with_origin(
         &self,
@@ -95,7 +97,7 @@ impl Milepost {
                 Err(damage) => report.skipped.push((row.run_id.to_string(), damage.to_string())),
             }
         }
-        // Always the checkpoint that was written first of those that are left, over all runs.
+        // Copy in write order across all runs: always take the remaining checkpoint that was written first.
         let mut queue = BTreeSet::new();
         for (at, reader) in readers.iter_mut().enumerate() {
             queue.extend(reader.rows.peek().map(|row| (stamp(row), at)));
@@ -121,7 +123,7 @@ impl Milepost {
             queue.extend(reader.rows.peek().map(|row| (stamp(row), at)));
             to.copy_checkpoints(&reader.record, batch, &mut report.count)?;
         }
-        // What is about whole runs comes last, in the order in which they were written.
+        // Run records come last, in the order in which the runs were written.
         for RunReader { record, .. } in &readers {
             let items = self.items_of(&record.run_id)?;
             to.copy_run_record(record, items, self.events_of(&record.run_id)?)?;
@@ -133,12 +135,12 @@ impl Milepost {
         self.rows(HeaderQuery::default().run(run).oldest_first(true), BATCH)
     }
 
-    /// What was recorded in a run since its newest checkpoint.
+    /// The pending items of a run.
     fn items_of(&self, run: &RunId) -> Result<Vec<Item>, Error> {
         Ok(self.store.run(run)?.map(|state| state.items).unwrap_or_default())
     }
 
-    /// Takes checkpoints in as they are, each under its own number.
+    /// Adds checkpoints unchanged, each under its own sequence number.
     pub(super) fn copy_checkpoints(
         &self,
         record: &RunRecord,
@@ -170,7 +172,7 @@ impl Milepost {
         self.write(run, &mut |view| {
             failed = None;
             let mut there_record = view.record.clone().unwrap_or_else(|| record.clone());
-            // A run of this store's own that gets checkpoints from elsewhere is foreign from then on.
+            // A local run that receives checkpoints from elsewhere becomes foreign.
             there_record.origin = there_record.origin.or_else(|| record.origin.clone());
             let mut commit = Commit::new(there_record);
             let mut slot = view.slot.clone();
@@ -178,7 +180,7 @@ impl Milepost {
                 let placed = slot.at_sequence(*sequence);
                 let sealed = placed.as_ref().and_then(|slot| verified.clone().into_sealed(slot).ok());
                 let (Some(placed), Some(sealed)) = (placed, sealed) else {
-                    // The run here has gone on already.
+                    // The run in this store already has later checkpoints.
                     failed = Some(format!("{run}@{sequence}"));
                     return WriteDecision::NoChange;
                 };
@@ -206,7 +208,7 @@ impl Milepost {
         Ok(())
     }
 
-    /// The record as it is there, with what waits and what happened, unless that was done before.
+    /// Copies a run's record, its pending items and its events, unless they were copied before.
     pub(super) fn copy_run_record(
         &self,
         record: &RunRecord,
@@ -240,7 +242,7 @@ impl Milepost {
         Ok(())
     }
 
-    /// Compares everything with another store.
+    /// Compares all runs and checkpoints with those of another store.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn compare_with(
         &self,
@@ -259,27 +261,30 @@ impl Milepost {
             let mut differ = |subject: String, how: &str| report.differences.push((subject, how.to_owned()));
             let name = row.run_id.to_string();
             let Some(there) = theirs.get(&row.run_id) else {
-                differ(name, "is not there");
+                differ(name, "is missing from the other store");
                 continue;
             };
             match (&row.record, &there.record) {
                 (Ok(a), Ok(b)) if same(a, b) => {}
-                (Err(_), _) => differ(name.clone(), "its record here is damaged"),
+                (Err(_), _) => differ(name.clone(), "its record is damaged in this store"),
                 _ => differ(name.clone(), "the record differs"),
             }
             if row.count != there.count {
-                differ(name.clone(), &format!("{} checkpoints here, {} there", row.count, there.count));
+                differ(
+                    name.clone(),
+                    &format!("{} checkpoints in this store, {} in the other", row.count, there.count),
+                );
             }
             if values(&self.events_of(&row.run_id)?) != values(&other.events_of(&row.run_id)?) {
                 differ(name.clone(), "the events differ");
             }
             if values(&self.items_of(&row.run_id)?) != values(&other.items_of(&row.run_id)?) {
-                differ(name.clone(), "what waits for the next checkpoint differs");
+                differ(name.clone(), "the pending items differ");
             }
             self.compare_run(other, &row.run_id, &mut report, progress)?;
         }
         for run in theirs.keys().filter(|run| !ours.iter().any(|row| row.run_id == **run)) {
-            report.differences.push((run.to_string(), "is only there".into()));
+            report.differences.push((run.to_string(), "exists only in the other store".into()));
         }
         Ok(report)
     }
@@ -298,11 +303,11 @@ impl Milepost {
                 |how: &str| report.differences.push((format!("{run}@{sequence}"), how.to_owned()));
             let (entry, document) = match self.read_row(row) {
                 Ok(Some(read)) => read,
-                // Removed here since it was listed, as if this had begun later.
+                // Removed since it was listed: treat it as removed before the comparison began.
                 Ok(None) => continue,
                 Err(Error::Damaged(_)) => {
                     report.checked += 1;
-                    differ("is damaged here");
+                    differ("is damaged in this store");
                     continue;
                 }
                 Err(e) => return Err(e),
@@ -312,12 +317,12 @@ impl Milepost {
             let (there, copy) = match other.row_at(run, sequence)?.map(|row| other.read_row(row)) {
                 Some(Ok(Some(read))) => read,
                 Some(Err(Error::Damaged(_))) => {
-                    differ("is damaged there");
+                    differ("is damaged in the other store");
                     continue;
                 }
                 Some(Err(e)) => return Err(e),
                 None | Some(Ok(None)) => {
-                    differ("is not there");
+                    differ("is missing from the other store");
                     continue;
                 }
             };
@@ -335,17 +340,17 @@ impl Milepost {
     }
 }
 
-/// A header without its place in the store.
+/// A header without its stamp, which is specific to one store.
 fn header(entry: &CheckpointEntry) -> crate::seal::Header {
     crate::seal::Header { stamp: 0, ..entry.header.clone() }
 }
 
-/// A record without what only means something in its own store.
+/// A record without the fields that are meaningful only in its own store.
 pub(super) fn portable(record: &RunRecord) -> RunRecord {
     RunRecord { maintenance: None, ..record.clone() }
 }
 
-/// Whether two records say the same, wherever they came from; blanks between their members may differ.
+/// Whether two records have the same content, regardless of their origin and of JSON whitespace.
 fn same(a: &RunRecord, b: &RunRecord) -> bool {
     let plain = |record: &RunRecord| RunRecord { origin: None, ..portable(record) };
     values(&plain(a)) == values(&plain(b))
@@ -355,7 +360,7 @@ fn values<T: serde::Serialize>(value: &T) -> Option<serde_json::Value> {
     serde_json::to_value(value).ok()
 }
 
-/// An error of the seal as an error of the input.
+/// Converts a seal error to an error of the input.
 pub(super) fn validation_error(e: &seal::SealError) -> crate::model::ValidationError {
     crate::model::ValidationError::document(e.to_string())
 }

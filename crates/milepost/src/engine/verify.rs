@@ -1,4 +1,4 @@
-//! Verify: reads everything and names what is not as it was written.
+//! Verify: reads everything in its scope and reports what is damaged. Changes nothing.
 
 use super::Milepost;
 use super::lookup::PAGE;
@@ -11,7 +11,7 @@ use derive_getters::Getters;
 /// What to verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VerifyScope {
-    /// Everything in the store.
+    /// The whole store.
     Store,
     /// One run.
     Run(RunId),
@@ -19,22 +19,23 @@ pub enum VerifyScope {
     Checkpoint(Reference, Option<RunId>),
 }
 
-/// What was verified.
+/// The result of a verification.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct VerifyReport {
-    /// How many checkpoints were read.
+    /// Number of checkpoints read.
     pub(crate) checked: u64,
-    /// What is damaged.
+    /// The damage found.
     pub(crate) damaged: Vec<Damage>,
 }
 
 impl Milepost {
-    /// Verifies; `progress` is called with the number of checkpoints read so far.
+    /// Verifies the given scope. `progress` is called with the number of checkpoints read so far.
     pub fn verify(&self, scope: &VerifyScope, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, Error> {
         let mut report = VerifyReport::default();
         match scope {
             VerifyScope::Checkpoint(reference, run) => {
-                // Looked up again where it was removed meanwhile: `latest` is then another one.
+                // Look it up again if it was removed in the meantime: `latest` then names another
+                // checkpoint.
                 while !self.verify_row(self.locate(reference, run.as_ref())?, &mut report)? {}
             }
             VerifyScope::Run(run) => {
@@ -77,7 +78,7 @@ impl Milepost {
         Ok(())
     }
 
-    /// Verifies a row and counts it. Says whether it was there: one that was removed since it was listed is not.
+    /// Verifies a row and counts it. Returns false for a checkpoint that was removed since it was listed.
     fn verify_row(&self, row: Row, report: &mut VerifyReport) -> Result<bool, Error> {
         match self.read_row(row) {
             Ok(None) => return Ok(false),
@@ -90,7 +91,7 @@ impl Milepost {
                 });
                 if !fits {
                     let damage =
-                        Damage::integrity(Part::Body, "the checkpoint its header names", "another one");
+                        Damage::integrity(Part::Body, "the checkpoint named in its header", "another one");
                     let damage = damage.at(Some(&header.run_id), Some(header.sequence));
                     report.damaged.push(damage.named(Some(header.snapshot_id.clone())));
                 }

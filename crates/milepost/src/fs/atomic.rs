@@ -1,5 +1,5 @@
-//! Files that are there whole or not at all: temporary file, fsync, rename, fsync of the folder.
-//! In: a path and bytes. Out: the file, durable. Nothing else in the library writes a whole file.
+//! Writes files atomically and durably: temporary file, fsync, rename, fsync of the folder. Takes a path and
+//! bytes. Other modules of the library write whole files only through this one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use crate::fs::bounded;
 
-/// How the names of temporary files begin, so that a sweep can find what a crash left.
+/// Prefix of the names of temporary files, so that cleanup can find files that a crash left.
 pub const TEMP_PREFIX: &str = ".milepost-tmp-";
 
-/// Who may read a file.
+/// The permissions of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Its owner alone: 0600, whatever the file had that it replaces.
+    /// Only the owner can read it: mode 0600, regardless of the mode of the file it replaces.
     Private,
-    /// As the file that it replaces; a new one as the process's umask says.
+    /// The mode of the file it replaces. The mode of a new file depends on the process's umask.
     Shared,
 }
 
@@ -25,14 +25,15 @@ pub fn write(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     sync_folder(folder_of(path))
 }
 
-/// Writes a private file atomically and durably, unless something of that name is there already.
+/// Writes a private file atomically and durably. Fails if the path already exists.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temp = write_temp(path, bytes, Mode::Private, None)?;
     temp.persist_noclobber(path).map_err(|e| e.error)?;
     sync_folder(folder_of(path))
 }
 
-/// Writes a file atomically and leaves its folder to the caller, who syncs it once for several files or not at all.
+/// Writes a file atomically without syncing its folder. The caller syncs the folder once
+/// for several files, or not at all.
 pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     let replaced = fs::symlink_metadata(path).ok().filter(|about| mode == Mode::Shared && about.is_file());
     let temp = write_temp(path, bytes, mode, replaced.as_ref())?;
@@ -40,8 +41,9 @@ pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -
     Ok(())
 }
 
-/// Replaces a file atomically and durably if it still holds `expected`; `None` expects that there is no file. Says whether
-/// it did. Other programs may rename files of their own into place at any moment: what they put there is not lost.
+/// Replaces a file atomically and durably if its content is still `expected`; `None` expects that there is no
+/// file. Returns whether the file was replaced. Other programs may rename their own files into place at any
+/// time. If the file system can exchange two files, such a file is not lost.
 pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io::Result<bool> {
     let folder = folder_of(path);
     let Some(expected) = expected else {
@@ -57,7 +59,7 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
     let replaced = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);
     let Some(replaced) = replaced else { return Ok(false) };
     let temp = write_temp(path, bytes, Mode::Shared, Some(&replaced))?;
-    // Syncing takes longest, so that nearly every change shows here.
+    // Syncing takes the longest, so this check detects nearly every concurrent change.
     if !holds_expected(path) {
         return Ok(false);
     }
@@ -65,9 +67,9 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
     match exchange(temp.path(), path) {
         Ok(true) if holds_expected(temp.path()) => sync_folder(folder).map(|()| true),
         Ok(true) => put_back(temp.path(), path, ours).map(|()| false),
-        // Removed since the look above.
+        // The file was removed after the check.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        // Not possible here, or not permitted: then a rename says why, if it cannot be done either.
+        // The exchange is not supported or not permitted. If a rename fails too, its error gives the reason.
         Ok(false) | Err(_) => {
             temp.persist(path).map_err(|e| e.error)?;
             sync_folder(folder).map(|()| true)
@@ -75,8 +77,8 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
     }
 }
 
-/// Puts back what an exchange took away from `path` and left under the name `taken`. Should another program put yet
-/// another file there in between, that one is the newest and stays.
+/// Puts back the file that an exchange moved from `path` to `taken`. If another program puts a newer file at
+/// `path` in the meantime, the newest file stays there.
 fn put_back(taken: &Path, path: &Path, mut put_there: (u64, u64)) -> io::Result<()> {
     loop {
         let in_hand = file_number(taken)?;
@@ -88,7 +90,7 @@ fn put_back(taken: &Path, path: &Path, mut put_there: (u64, u64)) -> io::Result<
     }
 }
 
-/// What tells one file from another, whatever their names.
+/// Identifies a file independently of its name.
 fn file_number(path: &Path) -> io::Result<(u64, u64)> {
     let about = fs::symlink_metadata(path)?;
     #[cfg(unix)]
@@ -100,7 +102,7 @@ fn file_number(path: &Path) -> io::Result<(u64, u64)> {
     Ok((0, about.len()))
 }
 
-/// Exchanges two files in one step; `false` where the file system or the platform cannot.
+/// Exchanges two files in one step. Returns `false` if the file system or the platform does not support it.
 fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     {
@@ -119,7 +121,7 @@ fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
     }
 }
 
-/// Gives a file the permissions of the one that it replaces, and its group where that is allowed.
+/// Copies the permissions of the replaced file, and its group if that is permitted.
 #[cfg(unix)]
 fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -137,7 +139,7 @@ fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
     file.set_permissions(replaced.permissions())
 }
 
-/// Writes a temporary file beside `path`, durably, with the permissions of the file that it will replace.
+/// Writes and syncs a temporary file in the folder of `path`, with the permissions of the replaced file.
 fn write_temp(
     path: &Path,
     bytes: &[u8],
@@ -149,8 +151,8 @@ fn write_temp(
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The kernel takes the umask off again.
-        // Nobody else reads it before it has the mode of the file that it replaces.
+        // The kernel applies the umask. A file that replaces another one stays private
+        // until it has that file's mode.
         let bits = if mode == Mode::Private || replaced.is_some() { 0o600 } else { 0o666 };
         builder.permissions(fs::Permissions::from_mode(bits));
     }
@@ -163,14 +165,14 @@ fn write_temp(
     Ok(temp)
 }
 
-/// Makes entries of a folder durable.
+/// Makes the directory entries of a folder durable.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     File::open(folder)?.sync_all()?;
     Ok(())
 }
 
-/// Makes a folder and its missing parents, each 0700 and durable in its parent.
+/// Creates a folder and its missing parents, each with mode 0700 and durable in its parent.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -192,7 +194,8 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     sync_folder(parent)
 }
 
-/// Opens a small private file for locks and logs, making it if needed. Only a regular file is opened, and no link followed.
+/// Opens a small private file for locks and logs; the options decide whether it is created. Opens only
+/// regular files and does not follow symbolic links.
 pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -214,7 +217,7 @@ pub(crate) fn leftover_temp_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The folder a path lies in; `.` for a bare name.
+/// The folder that contains a path; `.` for a bare name.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -232,9 +235,9 @@ mod tests {
     fn a_file_that_changed_since_it_was_read_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        assert!(!replace(&path, Some(b"one"), b"two").unwrap(), "there is none");
+        assert!(!replace(&path, Some(b"one"), b"two").unwrap(), "the file does not exist");
         assert!(replace(&path, None, b"one").unwrap());
-        assert!(!replace(&path, None, b"two").unwrap(), "there is one by now");
+        assert!(!replace(&path, None, b"two").unwrap(), "the file already exists");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(replace(&path, Some(b"one"), b"two").unwrap());
         assert!(!replace(&path, Some(b"one"), b"three").unwrap());
@@ -245,7 +248,7 @@ mod tests {
             !replace(&dir.path().join("link"), Some(b"two"), b"three").unwrap(),
             "links are not followed"
         );
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside them");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file remains");
     }
 
     #[test]

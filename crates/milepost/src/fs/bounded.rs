@@ -1,6 +1,6 @@
-//! Reads small files that somebody else may have put there: a repository, another user, an archive.
-//! In: a path and a size limit. Out: the bytes. Never follows a symbolic link in the last part of the path, never blocks
-//! on a pipe or device, and never reads more than the limit.
+//! Reads small files from untrusted sources: a repository, another user, an archive. Takes a path and a size
+//! limit, returns the bytes. Never follows a symbolic link in the last component of the path, never blocks on
+//! a pipe or device, and never returns more than the limit.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -11,13 +11,13 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_with_metadata(path, limit).map(|(bytes, _)| bytes)
 }
 
-/// As `read`, for text.
+/// Like `read`, but returns text.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read(path, limit)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not valid UTF-8"))
 }
 
-/// As `read`, with the metadata of the file that was read.
+/// Like `read`, but also returns the metadata of the file that was read.
 pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let file = open(path)?;
     let metadata = file.metadata()?;
@@ -33,12 +33,12 @@ pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metad
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok((bytes, metadata)) }
 }
 
-/// Opens a regular file for reading, for callers that need only the start of it.
+/// Opens a regular file for reading, for callers that need only its start.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OpenOptions::new().read(true))
 }
 
-/// Opens a regular file, creating it if the options ask for it.
+/// Opens a regular file; the options decide whether it is created.
 pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -47,7 +47,7 @@ pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         options.custom_flags(flags.bits().cast_signed());
     }
-    // There is no O_NOFOLLOW here.
+    // O_NOFOLLOW does not exist on this platform.
     #[cfg(not(unix))]
     if std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
         return Err(refusal("a symbolic link"));
@@ -56,7 +56,7 @@ pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
     if file.metadata()?.is_file() { Ok(file) } else { Err(refusal("not a regular file")) }
 }
 
-/// The user id that owns a file; `None` where the platform has none.
+/// The user id of a file's owner; `None` if the platform has no user ids.
 pub fn owner(metadata: &Metadata) -> Option<u32> {
     #[cfg(unix)]
     {
@@ -70,7 +70,7 @@ pub fn owner(metadata: &Metadata) -> Option<u32> {
     }
 }
 
-/// Replaces the error of a refused open with its reason in plain words.
+/// Replaces the error of a refused open with a readable reason.
 fn explain_open_error(path: &Path, error: io::Error) -> io::Error {
     match std::fs::symlink_metadata(path) {
         Ok(about) if about.is_symlink() => refusal("a symbolic link"),
@@ -85,7 +85,7 @@ fn refusal(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
-/// A limit for people.
+/// Formats a size limit in readable units.
 pub(crate) fn format_limit(limit: u64) -> String {
     match limit {
         _ if limit > 0 && limit.is_multiple_of(1 << 20) => format!("{} MiB", limit >> 20),

@@ -1,6 +1,5 @@
-//! File access with guarantees that `std::fs` does not give.
-//! In: paths and bytes. Out: files written atomically, or read within a size limit. Nothing else in the library writes a
-//! whole file or reads one that somebody else may have put there.
+//! File access with guarantees that `std::fs` does not give: files are written atomically, and read within a
+//! size limit. Other modules of the library write whole files and read untrusted files only through this one.
 
 pub mod atomic;
 pub mod bounded;
@@ -8,7 +7,7 @@ pub(crate) mod proc;
 
 use std::io;
 
-/// What an operation on a file or folder gave; `None` where there is no such file or folder.
+/// Converts a `NotFound` error to `None`.
 pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

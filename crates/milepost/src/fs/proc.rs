@@ -1,13 +1,13 @@
-//! What the kernel says in a few lines, about itself or a process.
-//! In: a path below `/proc` or one as short. Out: its text. Every call of the kernel counts in a command that lives for a
-//! millisecond, and it gives no size beforehand: one read has to do.
+//! Reads short files that the kernel provides, such as those below `/proc`. Takes a path, returns the start
+//! of its text. Uses a single read: these files report no size in advance, and every system call counts in a
+//! command that runs for a millisecond.
 
 use std::io::Read as _;
 
-/// Bytes that are read at most.
+/// Maximum number of bytes to read.
 const READ_LIMIT: usize = 2048;
 
-/// The first lines of a file; `None` where it is not there.
+/// The start of a file; `None` if it cannot be read.
 pub(crate) fn read_file(path: &str) -> Option<String> {
     let mut bytes = [0; READ_LIMIT];
     let read = std::fs::File::open(path).ok()?.read(&mut bytes).ok()?;

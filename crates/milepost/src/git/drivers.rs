@@ -1,5 +1,5 @@
-//! Filters and hooks that a repository's own configuration defines by name, and settings that take their place.
-//! In: a repository. Out: key and value of each override. The user's own definitions stay.
+//! Disables the filters and hooks that a repository's own configuration defines by name. Takes a repository
+//! and returns key and value of each override. Must not change the user's own definitions.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,18 +11,18 @@ use super::{Git, GitError};
 use crate::fs::bounded;
 use crate::store::Repository;
 
-/// The most that is read of a configuration file.
+/// Maximum size of a configuration file.
 const FILE_LIMIT: u64 = 1 << 20;
-/// The most that all definitions together may be, which has to fit on a command line.
+/// Maximum size of all definitions together. Their overrides must fit on a command line.
 const OUTPUT_LIMIT: u64 = 64 << 10;
 
-/// Sections that define programs, and those that bring in other files.
+/// Sections that define programs or include other files.
 const SECTIONS: [&[u8]; 3] = [b"filter", b"include", b"[hook"];
 
-/// The keys that define or switch such a program.
+/// The keys that define or enable such a program.
 const KEYS: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.(command|event|enabled))$";
 
-/// Whether the repository's configuration may define filters or hooks. Reads two files at most.
+/// Whether the repository's configuration may define filters or hooks. Reads at most two files.
 pub(super) fn may_be_defined(repository: &Repository) -> bool {
     let files = [repository.common_dir().join("config"), repository.git_dir().join("config.worktree")];
     files.iter().any(|file| mentions_drivers(file))
@@ -38,14 +38,14 @@ fn mentions_drivers(file: &Path) -> bool {
     }
 }
 
-/// Who defined a key, and with which value.
+/// Whether the repository defines a key, and the user's value for it.
 #[derive(Default)]
 struct Setting {
     in_repository: bool,
     of_user: Option<Vec<u8>>,
 }
 
-/// Asks git for all definitions, and gives what undoes those of the repository.
+/// Queries git for all definitions and returns overrides for those of the repository.
 pub(super) fn overrides(git: &Git, deadline: Instant) -> Result<Vec<(OsString, OsString)>, GitError> {
     let args = ["config", "--show-scope", "-z", "--get-regexp", KEYS];
     let done = git.output(args, deadline, OUTPUT_LIMIT).map_err(|e| match e {
@@ -92,7 +92,7 @@ fn disabling_overrides(answer: &[u8]) -> Vec<(OsString, OsString)> {
             }
         }
     }
-    // A required filter that does not run is an error.
+    // Git fails if a required filter does not run.
     overrides.extend(emptied.iter().map(|driver| ([driver, &b"required"[..]].concat(), b"false".to_vec())));
     overrides.into_iter().map(|(key, value)| (os_string(key), os_string(value))).collect()
 }

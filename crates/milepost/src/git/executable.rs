@@ -1,5 +1,6 @@
-//! Finds git's executable. In: the user's search path and a repository. Out: the absolute path of git, and the search
-//! path for what it starts. Must not find a program in the repository or by a relative path: it comes with a clone.
+//! Finds the git executable. Takes the user's search path and a repository, and returns the absolute path of
+//! git and the search path for the programs it starts. Must not use a program in the repository or a relative
+//! path: such a program could come with a clone.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use crate::store::Repository;
 
-/// Where programs are looked for without a search path.
+/// The search path to use if `PATH` is not set.
 #[cfg(unix)]
 const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 #[cfg(not(unix))]
 const DEFAULT_SEARCH_PATH: &str = "";
 
-/// Git, and the search path that it gets.
+/// The git executable and the search path passed to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Executable {
     pub(super) path: PathBuf,
@@ -27,7 +28,7 @@ pub(super) fn find_git(repository: &Repository) -> Option<Executable> {
 }
 
 fn find_in(search_path: OsString, repository: &Repository) -> Option<Executable> {
-    // A linked worktree belongs to the main one, which may be in the search path just as well.
+    // The main worktree of a linked one may also be in the search path.
     let common = repository.common_dir();
     let main = common.parent().filter(|_| common.ends_with(".git"));
     let of_project = |path: &Path| {
@@ -37,7 +38,7 @@ fn find_in(search_path: OsString, repository: &Repository) -> Option<Executable>
         .filter(|folder| folder.is_absolute() && !of_project(folder))
         .collect();
     let name = format!("git{}", std::env::consts::EXE_SUFFIX);
-    // A link may lead into the repository after all.
+    // A link may still lead into the repository.
     let is_outside = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|real| !of_project(&real));
     let path =
         folders.iter().map(|folder| folder.join(&name)).find(|path| is_program(path) && is_outside(path))?;

@@ -1,6 +1,6 @@
-//! Runs git. In: a repository and arguments. Out: what git printed, within limits of time and size. Nothing else runs
-//! git. A repository is untrusted: git must not run a program or reach a network, whatever the repository's configuration
-//! says. The user's own settings (global, system, environment) apply unless they run programs.
+//! Runs git on a repository and returns its output, within limits of time and size. Nothing else runs git.
+//! A repository is untrusted: git must not run a program or access a network, regardless of the repository's
+//! configuration. The user's own settings (global, system, environment) apply unless they run programs.
 
 mod drivers;
 mod executable;
@@ -18,7 +18,7 @@ pub(crate) use process::GitOutput;
 
 use crate::store::Repository;
 
-/// Settings that keep git from running programs, reaching a network, or looking into submodules.
+/// Settings that keep git from running programs, accessing a network, or inspecting submodules.
 const SAFE_SETTINGS: [&str; 31] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -50,18 +50,18 @@ const SAFE_SETTINGS: [&str; 31] = [
     "gc.recentObjectsHook=",
     "maintenance.auto=false",
     "uploadpack.packObjectsHook=",
-    // A folder laid out as a bare repository is never taken for one.
+    // A folder with the layout of a bare repository is not used as one.
     "safe.bareRepository=explicit",
 ];
 
-/// Variables with the same purpose, some of which win over any setting.
+/// Variables with the same purpose. Some of them override any setting.
 const SAFE_VARIABLES: [(&str, &str); 12] = [
     ("LC_ALL", "C"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    // What a partial clone has not fetched stays where it is.
+    // Do not fetch the missing objects of a partial clone.
     ("GIT_NO_LAZY_FETCH", "1"),
-    // Older versions do not know the variable above, so that no transport may be used either.
+    // Older versions do not support the variable above, so all transports are disabled too.
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_PROTOCOL_FROM_USER", "0"),
     ("GIT_SSH_COMMAND", "false"),
@@ -72,7 +72,7 @@ const SAFE_VARIABLES: [(&str, &str); 12] = [
     ("GIT_MERGE_AUTOEDIT", "no"),
 ];
 
-/// Variables that would send git elsewhere, as they do in a hook of git's, or have it run or write something.
+/// Variables that redirect git to another repository, as in a git hook, or make it run or write something.
 const REMOVED_VARIABLES: [&str; 49] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -125,18 +125,18 @@ const REMOVED_VARIABLES: [&str; 49] = [
     "GIT_TRACE2_PERF",
 ];
 
-/// Why git gave no answer.
+/// Why git did not return a result.
 #[derive(Debug)]
 pub(crate) enum GitError {
-    /// The program is not there.
+    /// The program was not found.
     NotInstalled,
-    /// It could not be started, or its output not be read.
+    /// Git could not be started, or its output could not be read.
     Io(io::Error),
-    /// It was not done in time, and was ended.
+    /// Git did not finish before the deadline and was terminated.
     TooSlow,
-    /// It printed more than so many bytes, and was ended.
+    /// Git printed more than this number of bytes and was terminated.
     TooLarge(u64),
-    /// It must not be run on this repository, or would not, for this reason.
+    /// Git must not run on this repository, or refuses to, for this reason.
     Refused(String),
 }
 
@@ -144,9 +144,9 @@ impl fmt::Display for GitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotInstalled => {
-                f.write_str("git is not installed, or not in an absolute folder of PATH outside the project")
+                f.write_str("git is not installed, or not in an absolute PATH folder outside the project")
             }
-            Self::Io(e) => write!(f, "git could not be run: {e}"),
+            Self::Io(e) => write!(f, "cannot run git: {e}"),
             Self::TooSlow => f.write_str("git took too long"),
             Self::TooLarge(limit) => write!(f, "git printed more than {limit} bytes"),
             Self::Refused(why) => f.write_str(why),
@@ -160,15 +160,14 @@ impl std::error::Error for GitError {}
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     repository: Repository,
-    /// The program itself.
     program: executable::Executable,
-    /// Settings that take the place of the repository's own.
+    /// Settings that override the repository's own.
     overrides: Vec<(OsString, OsString)>,
 }
 
 impl Git {
-    /// Prepares to run git. Costs no process, unless the repository belongs to another user or its configuration may
-    /// define programs that run by name.
+    /// Prepares to run git. Starts no process unless the repository belongs to another user or its
+    /// configuration may define filters or hooks.
     pub(crate) fn new(repository: &Repository, deadline: Instant) -> Result<Self, GitError> {
         let program = executable::find_git(repository).ok_or(GitError::NotInstalled)?;
         repository_check::check_readable(repository)?;
@@ -182,7 +181,7 @@ impl Git {
         Ok(git)
     }
 
-    /// Runs a subcommand; `read` makes something of its output.
+    /// Runs a subcommand. `read` processes its output.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -194,7 +193,7 @@ impl Git {
         process::run(&mut command, deadline, read)
     }
 
-    /// Runs a subcommand and gives its output, of at most `limit` bytes.
+    /// Runs a subcommand and returns its output. Fails if the output is larger than `limit` bytes.
     pub(crate) fn output(
         &self,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -215,13 +214,13 @@ impl Git {
         })
     }
 
-    /// Refuses a git directory through which a commit would be written elsewhere.
+    /// Refuses a git directory with links that would redirect the writes of a commit.
     pub(crate) fn check_writable(&self) -> Result<(), GitError> {
         repository_check::check_writable(&self.repository)
     }
 
-    /// The one function that makes git's command. `explicit` names the git directory; without it git looks for it in the
-    /// worktree's root and nowhere else, and decides itself whether its owner is trusted.
+    /// Builds every git command. With `explicit`, the command names the git directory. Without it, git
+    /// searches only the worktree's root and decides itself whether to trust the owner.
     fn command(&self, explicit: bool) -> Command {
         let repository = &self.repository;
         let worktree = repository.worktree();
@@ -243,7 +242,7 @@ impl Git {
         for setting in SAFE_SETTINGS {
             command.args(["-c", setting]);
         }
-        // Names of drivers may hold `=`, which `-c` would take for the end of the key.
+        // Driver names may contain `=`, which `-c` would treat as the end of the key.
         for (n, (key, value)) in self.overrides.iter().enumerate() {
             let variable = format!("MILEPOST_GIT_VALUE_{n}");
             let mut setting = OsString::from("--config-env=");
@@ -255,7 +254,8 @@ impl Git {
         command
     }
 
-    /// Asks git whether it trusts a repository of another user (`safe.directory`). Git checks that only when it searches.
+    /// Checks whether git trusts a repository of another user (`safe.directory`). Git checks this only when
+    /// it searches for the git directory.
     fn check_owner_is_trusted(&self, deadline: Instant) -> Result<(), GitError> {
         let mut command = self.command(false);
         command.args(["rev-parse", "--git-dir"]);
@@ -268,8 +268,8 @@ impl Git {
     }
 }
 
-/// Whether a text is the name of an object, whole or shortened, and nothing that git would take for an option or another
-/// expression. What a record or a file provides is given to git only if it is.
+/// Whether a text is an object name, complete or abbreviated, which git cannot mistake for an option or
+/// another expression. Text from a record or a file is passed to git only if it is one.
 pub(crate) fn is_object_name(text: &str) -> bool {
     (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

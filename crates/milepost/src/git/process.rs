@@ -1,5 +1,5 @@
-//! Runs git's process within a time limit. In: a command and a deadline. Out: the exit status and the output, which is
-//! read as it comes. At the deadline the process is ended with everything it has started.
+//! Runs a git process within a time limit. Takes a command and a deadline, and returns the exit status and
+//! the output, which is processed as it arrives. Terminates the process and its descendants at the deadline.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 
 use super::GitError;
 
-/// Bytes of complaints that are kept.
+/// Maximum number of bytes to keep of git's error messages.
 const STDERR_LIMIT: u64 = 4096;
 
-/// How long git has to remove its lock files once it was told to end.
+/// Time that git has to remove its lock files after SIGTERM.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Memory that git may allocate. A repository can make it read files without end.
+/// Maximum memory that git may allocate. A repository can make it read endless files.
 #[cfg(target_os = "linux")]
 const MEMORY_LIMIT: u64 = 1 << 30;
 
-/// Bounds the memory of a process that was just started; without effect where the platform cannot.
+/// Limits the memory of a process that has just started. Has no effect on platforms other than Linux.
 fn limit_memory(child: &Child) {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Pid, Resource, Rlimit, prlimit};
         let limit = Rlimit { current: Some(MEMORY_LIMIT), maximum: Some(MEMORY_LIMIT) };
         if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            // A process that has ended already needs no limit.
+            // A process that has already ended needs no limit.
             let _ = prlimit(Some(pid), Resource::Data, limit);
         }
     }
@@ -33,18 +33,17 @@ fn limit_memory(child: &Child) {
     let _ = child;
 }
 
-/// What git left.
+/// The result of a git process.
 #[derive(Debug)]
 pub(crate) struct GitOutput<T> {
-    /// How it ended.
     pub status: ExitStatus,
-    /// What its output was made into.
+    /// The processed output.
     pub output: T,
     /// The start of its error messages, on one line.
     pub stderr: Option<String>,
 }
 
-/// Runs a command; `read` makes something of its output.
+/// Runs a command. `read` processes its output.
 pub(super) fn run<T: Send + 'static>(
     command: &mut Command,
     deadline: Instant,
@@ -54,7 +53,8 @@ pub(super) fn run<T: Send + 'static>(
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt;
-        // A group of its own: the terminal's signals are for the person's command, and an end is an end for all of it.
+        // In its own process group, git does not receive the terminal's signals, and a signal to the group
+        // reaches all its descendants.
         command.process_group(0);
     }
     let mut child = command.spawn().map_err(|e| match e.kind() {
@@ -91,7 +91,7 @@ pub(super) fn run<T: Send + 'static>(
         }
     };
     let complaints = complaints.recv_timeout(time_left(deadline)).unwrap_or_default();
-    // Its output has ended, and so has it, a moment later at most.
+    // Git has closed its output and exits soon.
     let mut pause = Duration::from_micros(100);
     let status = loop {
         match child.try_wait() {
@@ -120,7 +120,7 @@ fn spawn_reader(work: impl FnOnce() + Send + 'static, child: &mut Child) -> Resu
     })
 }
 
-/// Ends git and all that it has started. It is told first, so that it removes its lock files.
+/// Terminates git and its descendants. Sends SIGTERM first, so that git removes its lock files.
 fn terminate(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
@@ -136,7 +136,7 @@ fn terminate(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What git complained about, on one line.
+/// The first of git's error messages, on one line.
 fn summarize_stderr(complaints: &str) -> Option<String> {
     const LINES: usize = 3;
     let mut lines = complaints.lines().map(str::trim).filter(|line| !line.is_empty());

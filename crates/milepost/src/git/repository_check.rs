@@ -1,5 +1,5 @@
-//! Checks the files of a repository before git reads or writes them. In: a repository. Out: nothing, or why git must not
-//! be run. Must not read more than names, kinds and sizes.
+//! Checks the files of a repository before git reads or writes them, and returns an error if git must not
+//! run. Reads only names, types and sizes, and the content of `HEAD`.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -8,10 +8,10 @@ use super::GitError;
 use crate::fs::bounded;
 use crate::store::Repository;
 
-/// Maximum size of files that git reads whole, by name: those of the git directory that worktrees share.
+/// Maximum sizes of the files that git reads completely, in the git directory that worktrees share.
 const SHARED_FILES: [(&str, u64); 7] = [
     ("config", 1 << 20),
-    // Several hundred thousand refs.
+    // Enough for several hundred thousand refs.
     ("packed-refs", 128 << 20),
     ("shallow", 16 << 20),
     ("info/exclude", 16 << 20),
@@ -19,16 +19,16 @@ const SHARED_FILES: [(&str, u64); 7] = [
     ("info/grafts", 16 << 20),
     ("objects/info/alternates", 1 << 20),
 ];
-/// The same in the git directory of a worktree.
+/// Maximum sizes of such files in the git directory of a worktree.
 const WORKTREE_FILES: [(&str, u64); 4] =
     [("HEAD", 4096), ("config.worktree", 1 << 20), ("index", 512 << 20), ("info/sparse-checkout", 16 << 20)];
-/// The same in the root of a worktree.
+/// Maximum sizes of such files in the root of a worktree.
 const ROOT_FILES: [(&str, u64); 2] = [(".gitignore", 16 << 20), (".gitattributes", 16 << 20)];
 
-/// Maximum number of entries in the folder of objects: 256 and a few.
+/// Maximum number of entries in the objects folder. Git creates 256 and a few.
 const MAX_OBJECT_FOLDERS: usize = 1024;
 
-/// Refuses a repository with which git would wait or read without end.
+/// Refuses a repository that would make git wait or read forever.
 pub(super) fn check_readable(repository: &Repository) -> Result<(), GitError> {
     let checked_files: [(&Path, &[(&str, u64)]); 3] = [
         (repository.common_dir(), &SHARED_FILES),
@@ -40,7 +40,7 @@ pub(super) fn check_readable(repository: &Repository) -> Result<(), GitError> {
             let path = folder.join(name);
             let refused = |why: String| Err(GitError::Refused(format!("{} {why}", path.display())));
             match fs::metadata(&path) {
-                // Git ignores a folder that has the name of such a file.
+                // Git ignores a folder with the name of such a file.
                 Ok(about) if !about.is_file() && !about.is_dir() => {
                     return refused("is not a regular file".into());
                 }
@@ -54,7 +54,7 @@ pub(super) fn check_readable(repository: &Repository) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Refuses a git directory through which a commit would be written elsewhere.
+/// Refuses a git directory with links that would redirect the writes of a commit.
 pub(super) fn check_writable(repository: &Repository) -> Result<(), GitError> {
     let (git_dir, common) = (repository.git_dir(), repository.common_dir());
     let branch = branch(repository).unwrap_or_default();
@@ -75,14 +75,14 @@ pub(super) fn check_writable(repository: &Repository) -> Result<(), GitError> {
                 return Err(GitError::Refused(format!("{} is a symbolic link", path.display())));
             }
             Ok(_) if n < MAX_OBJECT_FOLDERS => {}
-            Ok(_) => return refused("holds too many folders"),
+            Ok(_) => return refused("contains too many folders"),
             Err(_) => return refused("cannot be read"),
         }
     }
     Ok(())
 }
 
-/// The name of the ref that `HEAD` leads to.
+/// The name of the ref that `HEAD` points to.
 fn branch(repository: &Repository) -> Option<String> {
     let head = bounded::read(&repository.git_dir().join("HEAD"), 4096).ok()?;
     let name = String::from_utf8(head.strip_prefix(b"ref:")?.trim_ascii().to_vec()).ok()?;
@@ -123,7 +123,7 @@ mod tests {
         }
         fs::File::create(git.join("packed-refs")).unwrap().set_len(3 << 30).unwrap();
         assert!(refusal(check_readable(&repository)).ends_with("packed-refs is larger than 128 MiB"));
-        // Git's own script for a second worktree makes links.
+        // Links are allowed: git's own script for a second worktree creates them.
         fs::rename(git.join("packed-refs"), git.join("refs-kept")).unwrap();
         fs::rename(git.join("config"), dir.path().join("config")).unwrap();
         symlink(dir.path().join("config"), git.join("config")).unwrap();

@@ -1,4 +1,4 @@
-//! Limits of time and size, where git looks, and which settings stay.
+//! Tests of the limits of time and size, of the repository that git uses, and of the overridden settings.
 
 use std::fs;
 use std::io::Write as _;
@@ -36,7 +36,7 @@ fn git_works_on_the_repository_that_it_is_given() {
     let git = Git::new(&repository, soon()).unwrap();
     assert_eq!(Path::new(&text(&git, &["rev-parse", "--show-toplevel"])), root);
     assert_eq!(Path::new(&text(&git, &["rev-parse", "--absolute-git-dir"])), root.join(".git"));
-    // A repository that is gone is not looked for further up.
+    // Git does not search the parent folders for a repository that no longer exists.
     fs::create_dir(root.join("below")).unwrap();
     let below = self::repository(&root.join("below"));
     let git = Git::new(&below, soon()).unwrap();
@@ -51,7 +51,7 @@ fn output_and_time_are_bounded() {
     let git = Git::new(&repository, soon()).unwrap();
     assert!(matches!(git.output(["--version"], soon(), 3), Err(GitError::TooLarge(3))));
     assert!(matches!(git.output(["--version"], Instant::now(), 4096), Err(GitError::TooSlow)));
-    // A pipe that nobody writes to: git waits for it, and is ended.
+    // Git waits for a pipe without a writer and is terminated.
     fs::create_dir(dir.path().join("below")).unwrap();
     let pipe = dir.path().join("below/.gitignore");
     let mode = rustix::fs::Mode::RUSR;
@@ -87,7 +87,7 @@ fn only_definitions_of_the_repository_are_replaced() {
     assert_eq!(drivers(), expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     let git = Git::new(&repository, soon()).unwrap();
     assert_eq!(text(&git, &["config", "filter.a=b. c.clean"]), "");
-    // What is too much to be undone is not run at all.
+    // Git does not run if there are too many definitions to override.
     append(common.join("more"), &"[filter \"n\"]\nclean = z\n".repeat(5000));
     assert!(matches!(Git::new(&repository, soon()), Err(GitError::Refused(_))));
 }

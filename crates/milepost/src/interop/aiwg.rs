@@ -1,5 +1,6 @@
-//! Numbered checkpoints of a session: one JSON file each, with the state of git, the watched folder and memory. In: a
-//! folder, or a run. Out: a run for each session, or files and the fields that they cannot hold.
+//! The aiwg format: numbered checkpoints of a session, one JSON file each, with the state of git, the watched
+//! folder and memory. Reads a folder into one run per session. Writes a run as files and returns the fields
+//! that the format cannot represent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,16 +17,16 @@ use crate::model::{
 };
 
 const FORMAT: Format = Format::Aiwg;
-/// The folder that the originals watch; their paths are inside of it.
+/// The folder that the original tool watches. The paths in its files are relative to it.
 const WATCHED: &str = ".aiwg/";
 
-/// Whether a file of this name is a checkpoint.
+/// Returns true if a file with this name is a checkpoint.
 pub(super) fn is_checkpoint(name: &str) -> bool {
     let digits = name.bytes().take_while(u8::is_ascii_digit).count();
     digits > 0 && &name[digits..] == "-checkpoint.json"
 }
 
-/// Reads the numbered files; each session is a run of its own.
+/// Reads the numbered files and returns one run per session.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let mut folder = SourceFolder::open(path, progress)?;
     let files = folder.files(&subfolder_or_self(path, "checkpoints"), is_checkpoint);
@@ -105,7 +106,7 @@ pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
         out.add_file(name, pretty_json(&fields));
         let mut held = vec!["created_at", "elapsed_ms", "session_id", "workspace"];
         if !checkpoint.import_metadata(FORMAT).is_empty() {
-            // What the import made of it is made again.
+            // A new import derives the same id again.
             held.push("snapshot_id");
         }
         if checkpoint.callers_metadata().is_none_or(|fields| fields.is_empty()) {
@@ -162,17 +163,17 @@ fn to_foreign(checkpoint: &ExportCheckpoint, out: &mut ExportedRun) -> RawObject
     fields.put("filesModified", &path_list(&workspace.files_modified, out));
     fields.put("sessionId", &body.session_id);
     fields.put("memory", &sizes);
-    // The exact text of the time is among what the import kept.
+    // Restores the original text of the time and the unknown members.
     restore_members(&imported, &mut fields);
     fields
 }
 
-/// A path in the watched folder, as the originals write it.
+/// Converts a path to the form of the original tool, relative to the watched folder.
 fn strip_watched(path: &str) -> &str {
     path.strip_prefix(WATCHED).unwrap_or(path)
 }
 
-/// Paths as text. One that is not UTF-8 is written as the base64 of its bytes, and noted as lost.
+/// Returns paths as text. A path that is not UTF-8 is written as base64 and recorded as lost.
 fn path_list<'p>(paths: &'p [PathText], out: &mut ExportedRun) -> Vec<&'p str> {
     let is_text = |path: &PathText| matches!(path, PathText::Text(_));
     out.lose_if(!paths.iter().all(is_text), "workspace (paths that are not UTF-8)");

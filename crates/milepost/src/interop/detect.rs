@@ -1,5 +1,5 @@
-//! Detects a format. In: the path of a file or folder. Out: its format, or an error that names what was found. Must not
-//! read more than names and the first bytes of files.
+//! Format detection. Takes the path of a file or folder, returns its format, or an error that states what was
+//! found. It must not read more than file names and the first bytes of files.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::folder::{file_name, subfolder_or_self};
 use super::{Format, InteropError, aiwg, markdown, nova26, pai, sealed, snapshot};
 
-/// Recognises a format; an error names what was found where it is none or several.
+/// Detects the format of a file or folder. Fails if it matches no format or several.
 pub fn detect(path: &Path) -> Result<Format, InteropError> {
     if fs::metadata(path).map_err(InteropError::read(path))?.is_file() {
         if nova26::is_database(path) {
@@ -16,7 +16,7 @@ pub fn detect(path: &Path) -> Result<Format, InteropError> {
         return match path.extension().and_then(|e| e.to_str()) {
             Some("md" | "markdown") => Ok(Format::Markdown),
             _ => sealed::detect(path)
-                .ok_or_else(|| InteropError::nothing(path, "it is in none of the known formats")),
+                .ok_or_else(|| InteropError::nothing(path, "it is not in any of the known formats")),
         };
     }
     let folder = subfolder_or_self(path, "checkpoints");
@@ -51,10 +51,10 @@ pub fn detect(path: &Path) -> Result<Format, InteropError> {
     }
     match found.as_slice() {
         [format] => Ok(*format),
-        [] => Err(InteropError::nothing(path, "nothing of a known format in it")),
+        [] => Err(InteropError::nothing(path, "it contains no data in a known format")),
         many => {
             let names: Vec<_> = many.iter().map(|format| format.as_str()).collect();
-            let why = format!("several formats in it: {}; name one", names.join(", "));
+            let why = format!("it contains several formats: {}; specify one", names.join(", "));
             Err(InteropError::nothing(path, why))
         }
     }

@@ -1,5 +1,6 @@
-//! Reads files of a folder that another tool wrote. In: the folder's path. Out: the text and JSON of its files, and a
-//! reason for each file that is skipped. Must not follow a link out of the folder or read more than the size limit.
+//! Reads the files of a folder that another tool wrote. Takes the path of the folder, returns the text and
+//! JSON of its files, and records a reason for each file that is skipped. It must not follow a link out of
+//! the folder or read more than the size limit.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,13 +12,13 @@ use crate::fs::bounded;
 use crate::model::{JsonPath, RawObject, ValidationError};
 use crate::seal::strict;
 
-/// The largest file that is read.
+/// The maximum size of a file in bytes, before and after decompression.
 pub(super) const FILE_LIMIT: u64 = 64 << 20;
 
-/// A folder that is read, and everything said about it.
+/// A folder that is being read, and the data and messages collected from it.
 pub(super) struct SourceFolder<'p, 'q> {
     pub(super) root: PathBuf,
-    /// The same without links.
+    /// `root` with symbolic links resolved.
     real: PathBuf,
     pub(super) data: ForeignData,
     progress: &'p mut Progress<'q>,
@@ -30,17 +31,18 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
         Ok(Self { root: root.to_owned(), real, data: ForeignData::default(), progress, done: 0 })
     }
 
-    /// The path as it is told: under the folder.
+    /// Returns the path relative to the folder, for messages.
     pub(super) fn relative_name(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    /// Files of a folder under this one whose names are wanted, by name. What cannot be read is skipped with its reason.
+    /// Returns the files in `folder` whose names satisfy `wanted`, sorted by name. An unreadable folder is
+    /// recorded as skipped.
     pub(super) fn files(&mut self, folder: &Path, wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
         self.entries(folder, false).into_iter().filter(|path| wanted(&file_name(path))).collect()
     }
 
-    /// Folders in a folder under this one, by name.
+    /// Returns the folders in `folder`, sorted by name.
     pub(super) fn folders(&mut self, folder: &Path) -> Vec<PathBuf> {
         self.entries(folder, true)
     }
@@ -63,7 +65,7 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
         all
     }
 
-    /// A whole file as text; `None`, with the reason told, where it is not one.
+    /// Reads a whole file as text. If that fails, records the file as skipped and returns `None`.
     pub(super) fn read_text(&mut self, path: &Path) -> Option<String> {
         self.done += 1;
         (self.progress)(self.done);
@@ -82,7 +84,7 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
 
     pub(super) fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
         let real = fs::canonicalize(path).map_err(|e| match fs::symlink_metadata(path) {
-            Ok(meta) if meta.is_symlink() => format!("a link that leads nowhere: {e}"),
+            Ok(meta) if meta.is_symlink() => format!("a broken link: {e}"),
             _ => e.to_string(),
         })?;
         if !real.starts_with(&self.real) {
@@ -103,7 +105,7 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
         if bytes.len() as u64 > FILE_LIMIT { Err(too_large()) } else { Ok(bytes) }
     }
 
-    /// A file that holds one JSON object, and its text.
+    /// Reads a file that contains one JSON object. Returns the object and its text.
     pub(super) fn read_object(&mut self, path: &Path) -> Option<(RawObject, String)> {
         let text = self.read_text(path)?;
         let bare = text.strip_prefix('\u{feff}').unwrap_or(&text);
@@ -118,8 +120,8 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
         }
     }
 
-    /// Reads one checkpoint from each file and adds it to its run, whose id `parse` returns with it. What is not valid
-    /// is skipped.
+    /// Reads one checkpoint from each file and adds it to its run. `parse` returns the id of the run and the
+    /// checkpoint. Invalid files are skipped.
     pub(super) fn read_checkpoints(
         &mut self,
         format: Format,
@@ -141,7 +143,7 @@ pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The folder itself if it holds what is wanted, or the one of this name in it.
+/// Returns the subfolder `name` if it exists, otherwise the folder itself.
 pub(super) fn subfolder_or_self(path: &Path, name: &str) -> PathBuf {
     let below = path.join(name);
     if below.is_dir() { below } else { path.to_owned() }

@@ -1,6 +1,7 @@
-//! Markdown briefs: one file per piece of work, in `active/` or `archive/`, with deltas at its end, and `LEARNINGS.md`. In:
-//! a file or folder, or a run. Out: a run for each file, with a checkpoint for each delta whose brief is the text before
-//! it; or files and the fields that they cannot hold.
+//! The markdown format: one brief per run in `active/` or `archive/`, with deltas at its end, and
+//! `LEARNINGS.md`. Reads each file into a run with one checkpoint for the initial brief and one per delta;
+//! the brief of a checkpoint is the text up to the next delta. Writes a run as files and returns the fields
+//! that the format cannot represent.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -19,15 +20,15 @@ use crate::model::{Draft, LogLine, RawObject, Source, Status};
 const FORMAT: Format = Format::Markdown;
 const LEARNINGS: &str = "LEARNINGS.md";
 const ARCHIVE: &str = "archive";
-/// Maximum size of a brief. Parsing takes many times as much memory.
+/// The maximum size of a brief in bytes. Parsing needs many times as much memory.
 const BRIEF_LIMIT: usize = 1 << 20;
 
-/// Whether a file is a brief by its name and its first lines.
+/// Returns true if a file looks like a brief, by its name and its first lines.
 pub(super) fn is_brief(path: &Path) -> bool {
     use std::io::Read;
     let mut head = Vec::new();
     if path.extension().is_some_and(|e| e == "md" || e == "markdown")
-        // Opening anything but a file may never end.
+        // Opening anything but a regular file, such as a pipe, can block forever.
         && path.is_file()
         && let Ok(file) = std::fs::File::open(path)
     {
@@ -37,7 +38,7 @@ pub(super) fn is_brief(path: &Path) -> bool {
     head.trim_start_matches('\u{feff}').starts_with("---") && head.contains("\ncheckpoint:")
 }
 
-/// Reads one file, or a folder with `active/`, `archive/` and files of its own.
+/// Reads one file, or a folder that contains briefs, `active/` and `archive/`.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     if path.is_file() {
         let root = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -49,7 +50,7 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
     let briefs = subfolder_or_self(path, "checkpoints");
     let markdown = |name: &str| name.ends_with(".md") || name.ends_with(".markdown");
     for file in folder.files(&briefs, |name| markdown(name) && name != LEARNINGS) {
-        // Other Markdown may lie there as well.
+        // The folder can also contain other Markdown files.
         if is_brief(&file) {
             read_brief(&mut folder, &file, false);
         } else {
@@ -70,13 +71,13 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
     Ok(folder.data)
 }
 
-/// Puts a run before those that continue it; otherwise the order stays.
+/// Sorts each run before the runs that continue it. The order does not change otherwise.
 fn sort_by_lineage(runs: &mut [ForeignRun]) {
     let parents: HashMap<_, _> =
         runs.iter().filter_map(|run| Some((run.id.clone(), run.continues.clone()?))).collect();
     let depth = |run: &ForeignRun| {
         let ancestors = std::iter::successors(parents.get(&run.id), |id| parents.get(*id));
-        // Files can name each other in a circle.
+        // The limit ends the walk if parents form a cycle.
         ancestors.take(parents.len() + 1).count()
     };
     runs.sort_by_cached_key(depth);
@@ -98,13 +99,13 @@ fn read_brief(folder: &mut SourceFolder<'_, '_>, file: &Path, archived: bool) {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let id = brief.id().map_or_else(
         || {
-            folder.data.warn(&name, "its front matter names no checkpoint: called by its file");
+            folder.data.warn(&name, "its front matter names no checkpoint: using the file name as its id");
             stem.clone()
         },
         ToOwned::to_owned,
     );
     if folder.data.runs.iter().any(|run| run.id == id) {
-        return folder.data.skip(name, format!("another file is called \"{id}\" as well"));
+        return folder.data.skip(name, format!("another file has the same id \"{id}\""));
     }
     let created = brief.value("created").ok_or_else(|| "is missing".to_owned());
     let created_at = match created.and_then(brief::parse_created) {
@@ -113,7 +114,7 @@ fn read_brief(folder: &mut SourceFolder<'_, '_>, file: &Path, archived: bool) {
             at
         }
         Err(why) => {
-            folder.data.warn(&name, format!("created: {why}; the file's own time is taken"));
+            folder.data.warn(&name, format!("created: {why}; using the file's modification time"));
             let modified = std::fs::metadata(file).and_then(|meta| meta.modified()).ok();
             modified.and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default()
         }
@@ -155,7 +156,7 @@ fn checkpoints(
             brief: Some(whole[..end].to_owned()),
             ..Draft::default()
         };
-        // The name means the whole file; what it was before a delta is told apart by its number.
+        // The id of the brief refers to the whole file. Earlier versions get a number as suffix.
         let id = if is_last { id.to_owned() } else { format!("{id}#{}", n + 1) };
         let created_at = time.and_then(parse_time).unwrap_or(created_at);
         ForeignCheckpoint::new(id, path, created_at, draft, kept.clone())
@@ -167,7 +168,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     brief::parse_created(text).ok().map(|(at, _)| at)
 }
 
-/// What was learned goes to the log of the run it was learned in.
+/// Adds the entries of `LEARNINGS.md` to the logs of their runs.
 fn read_learnings(folder: &mut SourceFolder<'_, '_>, file: &Path) {
     let Some(text) = folder.read_text(file) else { return };
     let name = folder.relative_name(file);
@@ -177,7 +178,7 @@ fn read_learnings(folder: &mut SourceFolder<'_, '_>, file: &Path) {
         let id = heading.split_whitespace().next_back();
         let run = id.and_then(|id| folder.data.runs.iter_mut().find(|run| run.id == id));
         let Some(run) = run else {
-            folder.data.skip(&name, format!("\"{heading}\" belongs to no checkpoint that is here"));
+            folder.data.skip(&name, format!("\"{heading}\" does not belong to an imported checkpoint"));
             continue;
         };
         let lines =
@@ -187,7 +188,7 @@ fn read_learnings(folder: &mut SourceFolder<'_, '_>, file: &Path) {
     }
 }
 
-/// Writes one file for each brief that is not the beginning of a later one, and what was learned.
+/// Writes one file per brief, except briefs that are the beginning of a later one, and `LEARNINGS.md`.
 pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
     let mut out = ExportedRun::default();
     let mut names = HashSet::new();
@@ -206,7 +207,7 @@ pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
         out.lose_source_unless(checkpoint, if is_delta { &["manual", "delta"] } else { &["manual"] });
         let text = match &body.brief {
             Some(text) => text.clone(),
-            // A run without any brief gets one that is composed of facts.
+            // A run without any brief gets one that is composed from its recorded facts.
             None if none && n + 1 == run.checkpoints.len() => {
                 out.lose_if(true, "brief");
                 compose(&BriefFacts {
@@ -238,7 +239,7 @@ pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
         let is_archived = checkpoint.completed || !run.record.is_open();
         let folder = path.and_then(|path| path.parent().map(Path::to_owned));
         let folder = folder.unwrap_or_else(|| PathBuf::from(if is_archived { ARCHIVE } else { "active" }));
-        // A brief without front matter gets the one that the format asks for.
+        // The format requires front matter, so it is added to a brief that has none.
         let text = match brief.front_matter() {
             Some(_) => text,
             None => {
@@ -256,7 +257,8 @@ pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
     out
 }
 
-/// The path that a brief was imported from, below the folder of briefs; never leads out of it.
+/// Returns the path that a brief was imported from, relative to the folder of briefs. The path cannot leave
+/// that folder.
 fn original_path(imported: &RawObject) -> Option<PathBuf> {
     let path = PathBuf::from(text_member(imported, "path")?);
     let path = path.strip_prefix("checkpoints").unwrap_or(&path);

@@ -1,6 +1,7 @@
-//! Formats of other tools, one file each. In: a path to read, or a run with its checkpoints. Out: runs as plain data and
-//! what was skipped, or files as bytes and the fields that they cannot hold. Must not read beyond the given path, and
-//! must not write a run to the store: the engine does that.
+//! Import and export formats, one file per format. Reading takes a path and returns runs as plain data, with
+//! a list of skipped files. Writing takes a run with its checkpoints and returns files, with the fields that
+//! the format cannot represent. This module must not read outside the given path or write to a store; the
+//! engine does that.
 
 mod aiwg;
 pub(crate) mod detect;
@@ -25,7 +26,7 @@ pub use types::{ImportNote, SkippedFile};
 use crate::model::closed_enum;
 
 closed_enum! {
-    /// A format that runs can come from or go to.
+    /// A format that runs can be imported from or exported to.
     pub enum Format {
         /// A folder of phase checkpoints, with `seed.json` and event logs.
         Pai = "pai",
@@ -33,52 +34,52 @@ closed_enum! {
         Nova26 = "nova26",
         /// A tree of snapshots with `latest.json` and `history/`.
         Snapshot = "snapshot",
-        /// Numbered files of a state folder.
+        /// A folder of numbered checkpoint files.
         Aiwg = "aiwg",
         /// Markdown briefs.
         Markdown = "markdown",
-        /// One sealed document a line.
+        /// One sealed document per line.
         Jsonl = "jsonl",
-        /// One file with everything of a run, for another machine.
+        /// One file with all data of a run, to be moved to another machine.
         Bundle = "bundle",
     }
 }
 
-/// Why something of a foreign format could not be read at all.
+/// The reason why data could not be imported or exported.
 #[derive(Debug, thiserror::Error)]
 pub enum InteropError {
     /// The file or folder could not be read.
     #[error("{} could not be read", path.display())]
     Read {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// The database could not be read.
-    #[error("{} could not be read as a database", path.display())]
+    /// The SQLite database could not be read or written.
+    #[error("database error in {}", path.display())]
     Database {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
-        /// Why.
+        /// The database error.
         source: rusqlite::Error,
     },
-    /// There is nothing of this format.
+    /// The path contains no data in the expected format.
     #[error("{}: {why}", path.display())]
     Nothing {
-        /// Where it was looked for.
+        /// The file or folder that was searched.
         path: PathBuf,
-        /// What was looked for.
+        /// What is missing or wrong.
         why: String,
     },
     /// A document in a bundle is not an intact checkpoint.
     #[error("{}, line {line}: the checkpoint is not valid", path.display())]
     Document {
-        /// The file.
+        /// The path of the bundle.
         path: PathBuf,
-        /// The line.
+        /// The number of the line.
         line: u64,
-        /// What is wrong with it.
+        /// What is wrong with the checkpoint.
         source: crate::seal::SealError,
     },
     /// The run cannot be written in this format.
@@ -86,7 +87,7 @@ pub enum InteropError {
     Unfit {
         /// The format.
         format: Format,
-        /// Why.
+        /// Why it cannot be written.
         why: String,
     },
 }
@@ -101,10 +102,11 @@ impl InteropError {
     }
 }
 
-/// Tells how many files were read.
+/// A callback that is called with the number of files, rows or lines read so far.
 pub(crate) type Progress<'a> = dyn FnMut(u64) + 'a;
 
-/// Reads what is at a path: the folder itself, or its parent. Bundles and lines of sealed documents are `sealed`'s.
+/// Reads the data at a path, which is the format's folder or its parent. `sealed` reads bundles and lines of
+/// sealed documents.
 pub(crate) fn read(
     format: Format,
     path: &Path,
@@ -117,12 +119,12 @@ pub(crate) fn read(
         Format::Aiwg => aiwg::read(path, progress),
         Format::Markdown => markdown::read(path, progress),
         Format::Jsonl | Format::Bundle => {
-            Err(InteropError::Unfit { format, why: "it holds sealed documents".into() })
+            Err(InteropError::Unfit { format, why: "the format contains sealed documents".into() })
         }
     }
 }
 
-/// Writes a run in a format of files.
+/// Writes a run in a format that consists of several files.
 pub(crate) fn write(format: Format, run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
     match format {
         Format::Pai => Ok(pai::write(run)),
@@ -130,7 +132,7 @@ pub(crate) fn write(format: Format, run: &ExportRun<'_>) -> Result<ExportedRun, 
         Format::Aiwg => Ok(aiwg::write(run)),
         Format::Markdown => Ok(markdown::write(run)),
         Format::Nova26 | Format::Jsonl | Format::Bundle => {
-            Err(InteropError::Unfit { format, why: "it is one file".into() })
+            Err(InteropError::Unfit { format, why: "the format is a single file".into() })
         }
     }
 }

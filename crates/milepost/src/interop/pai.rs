@@ -1,5 +1,6 @@
-//! Phase checkpoints: a folder of JSON files, `seed.json` that points at the current one, and one event log per day. In:
-//! a folder, or a run. Out: a run for each session, or files and the fields that they cannot hold.
+//! The pai format: a folder of phase checkpoints as JSON files, `seed.json` with a pointer to the current
+//! one, and one event log per day. Reads a folder into one run per session. Writes a run as files and returns
+//! the fields that the format cannot represent.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use crate::seal::strict;
 
 const FORMAT: Format = Format::Pai;
 
-/// The folder that everything lies in: that of the checkpoints, or the one around it.
+/// Returns the folder that contains all data: the given folder, or its parent if it is named `checkpoints`.
 fn project_folder(path: &Path) -> PathBuf {
     let named = path.file_name().is_some_and(|name| name == "checkpoints");
     match path.parent() {
@@ -31,12 +32,12 @@ fn project_folder(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether a file of this name is a checkpoint.
+/// Returns true if a file with this name is a checkpoint.
 pub(super) fn is_checkpoint(name: &str) -> bool {
     name.starts_with("ckpt-") && name.ends_with(".json")
 }
 
-/// Reads checkpoints, the pointer to the current one, and events.
+/// Reads the checkpoints, `seed.json` and the event logs.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let root = project_folder(path);
     let mut folder = SourceFolder::open(&root, progress)?;
@@ -74,7 +75,7 @@ fn parse_checkpoint(
         _ => {
             found.warn(
                 path,
-                format!("phase \"{name}\" with a number that is not 1 to 7 is kept in metadata.imported"),
+                format!("phase \"{name}\" needs a name and a number from 1 to 7: kept in metadata.imported"),
             );
             kept.put("phase", &name);
             number.into_iter().for_each(|number| kept.set("phaseNumber", number));
@@ -98,7 +99,7 @@ fn parse_checkpoint(
     Ok((session, ForeignCheckpoint { completed: Some(completed), ..checkpoint }))
 }
 
-/// The pointer goes with the run that it points into.
+/// Reads `seed.json` and stores it with the run that it points to, or with the last run.
 fn read_seed(folder: &mut SourceFolder<'_, '_>, root: &Path) {
     let file = root.join("seed.json");
     if !file.exists() {
@@ -156,7 +157,7 @@ fn parse_event(line: &str, file: &str) -> Result<(String, ForeignEvent), Validat
     Ok((session, ForeignEvent { at, kind, about, data: RawJson::of(&whole)? }))
 }
 
-/// Writes `checkpoints/`, `events/`, and `seed.json` where the run came with one.
+/// Writes `checkpoints/`, `events/`, and `seed.json` if the run was imported with one.
 pub(crate) fn write(run: &ExportRun<'_>) -> ExportedRun {
     let mut out = ExportedRun::default();
     let mut names = HashSet::new();
@@ -207,12 +208,12 @@ fn to_foreign(checkpoint: &ExportCheckpoint, out: &mut ExportedRun) -> (RawObjec
     fields.put("taskSummary", body.task_summary.as_deref().unwrap_or_default());
     fields.put("iscCriteria", &body.criteria);
     fields.put("metadata", &checkpoint.callers_metadata().unwrap_or_default());
-    // A phase that was not understood and the exact text of the time are among what the import kept.
+    // Restores an invalid phase, the original text of the time and the unknown members.
     restore_members(&imported, &mut fields);
     (fields, file)
 }
 
-/// Writes the events that came with the run as they were, and those recorded since in the same form.
+/// Writes imported events unchanged, and events recorded since then in the same form.
 fn write_events(run: &ExportRun<'_>, out: &mut ExportedRun) {
     let mut days: BTreeMap<String, String> = BTreeMap::new();
     let checkpoints: HashMap<_, _> =

@@ -1,20 +1,21 @@
-//! Writes JSON as Python's `json.dumps` does: sorted, compact, ASCII. In: JSON text. Out: the same JSON in that form, over
-//! which snapshots have their checksums; or indented, with numbers and strings as they were.
+//! Formats JSON like Python's `json.dumps`. `canonical` returns sorted, compact JSON; the checksums of
+//! snapshots are computed over that form. `indented` only adds white space and leaves numbers and strings
+//! unchanged.
 
 use serde_json::value::RawValue;
 
 use crate::model::{FromRawJson, JsonPath, RawObject};
 
-/// How characters beyond ASCII are written.
+/// How non-ASCII characters are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NonAscii {
-    /// As escapes, which is the writer's default.
+    /// As escapes, which is Python's default.
     Escaped,
-    /// As they are.
+    /// Unchanged.
     Plain,
 }
 
-/// Sorted and compact.
+/// Returns the JSON with sorted keys and without white space.
 pub(super) fn canonical(text: &str, letters: NonAscii) -> String {
     let mut out = String::with_capacity(text.len());
     write(text, letters, &mut out);
@@ -27,7 +28,7 @@ fn write(text: &str, letters: NonAscii, out: &mut String) {
         Some(b'{') => {
             let fields = RawObject::from_raw(text, &JsonPath::Root).unwrap_or_default();
             out.push('{');
-            // Python sorts by code points, as UTF-8 does.
+            // Python sorts by code points, which is the same order as UTF-8 bytes.
             for (i, (name, raw)) in fields.sorted().into_iter().enumerate() {
                 if i > 0 {
                     out.push(',');
@@ -68,10 +69,10 @@ fn string(text: &str, letters: NonAscii, out: &mut String) {
     }
 }
 
-/// Whole numbers stay; others are what Python prints for the same value.
+/// Formats a number like Python. Integers stay unchanged.
 fn number(text: &str) -> String {
     if !text.contains(['.', 'e', 'E']) {
-        // Python has no negative zero among whole numbers.
+        // Python has no negative zero integer.
         return if text == "-0" { "0".into() } else { text.to_owned() };
     }
     let Ok(value) = text.parse::<f64>() else { return text.to_owned() };
@@ -85,7 +86,7 @@ fn number(text: &str) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// The same JSON with two blanks of indentation; numbers, strings and order stay as they are.
+/// Indents JSON by two spaces per level. Numbers, strings and the order of members do not change.
 pub(super) fn indented(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut depth = 0;
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn writes_what_python_writes() {
-        // The right side is what json.dumps(x, sort_keys=True, separators=(",", ":")) prints.
+        // The expected values are the output of json.dumps(x, sort_keys=True, separators=(",", ":")).
         for (text, expected) in [
             (
                 r#"{"b":1, "a":[1.0, 1e2, 1e16, 1e-5, 0.1, -0.0, 12345678901234567890]}"#,

@@ -1,5 +1,6 @@
-//! Sealed documents as files: lines of JSON, one document each, and bundles, which hold all of a run in one file. In: a
-//! run, or a file. Out: the file's bytes, or checkpoints whose seals were checked. Must not change a sealed document.
+//! The formats that contain sealed documents: JSON lines with one document per line, and bundles, which
+//! contain all data of a run in one file. Writes a run as bytes; reads a file into checkpoints whose seals
+//! are verified. It must not change a sealed document.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,43 +18,43 @@ use crate::fs::bounded;
 use crate::model::{Body, Event, Item, Marks, RunRecord};
 use crate::seal::{self, SealError, Verified};
 
-/// The version of the bundle's own form.
+/// The version of the bundle format.
 const VERSION: u64 = 1;
-/// The longest line that is read: stores hold no larger document.
+/// The maximum length of a line in bytes. No store accepts a larger document.
 const LINE_LIMIT: u64 = 80 << 20;
 
-/// What was not committed.
+/// The uncommitted changes of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
-    /// The commit that it applies to.
+    /// The commit that the patch applies to.
     pub head: Option<String>,
-    /// The difference, as git writes it.
+    /// The patch, in git's diff format.
     pub diff: String,
 }
 
-/// How a bundle begins.
+/// The first line of a bundle.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BundleHeader {
-    /// The version of its form.
+    /// The version of the bundle format.
     pub milepost_bundle: u64,
-    /// When it was made.
+    /// When the bundle was created.
     pub created_at: Timestamp,
-    /// The commit that the work stood on.
+    /// The current commit of the work.
     pub commit: Option<String>,
-    /// The branch it was on.
+    /// The current branch of the work.
     pub branch: Option<String>,
-    /// How many checkpoints follow.
+    /// The number of checkpoints that follow.
     pub checkpoints: u64,
-    /// How many events follow.
+    /// The number of events that follow.
     pub events: u64,
-    /// The run's record.
+    /// The record of the run.
     pub run: RunRecord,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The document as text: what a caller gave verbatim may go over several lines.
+    /// The document is stored as a string, because verbatim values in it can contain line breaks.
     Checkpoint {
         document: String,
         marks: Box<Marks>,
@@ -67,16 +68,14 @@ enum Line {
     },
 }
 
-/// A checkpoint as it came in a file: its seal is right, and its content is a checkpoint.
+/// A checkpoint from a file, with a verified seal and valid content.
 #[derive(Debug)]
 pub(crate) struct SealedCheckpoint {
     /// The number of its line in the file.
     pub line: u64,
-    /// The document.
     pub document: Verified,
-    /// Its content.
     pub body: Body,
-    /// Its marks; none for plain lines.
+    /// The marks; empty for JSON lines.
     pub marks: Marks,
 }
 
@@ -88,22 +87,22 @@ impl SealedCheckpoint {
     }
 }
 
-/// A run as it came, every seal checked.
+/// A run from a file, with every seal verified.
 #[derive(Debug)]
 pub(crate) struct SealedRun {
-    /// How the bundle began; nothing for plain lines.
+    /// The header of the bundle; `None` for JSON lines.
     pub head: Option<BundleHeader>,
-    /// Its checkpoints, oldest first.
+    /// The checkpoints, in the order of the file.
     pub checkpoints: Vec<SealedCheckpoint>,
-    /// What happened.
+    /// The events of the run.
     pub events: Vec<Event>,
-    /// What waited for the next checkpoint.
+    /// The pending items.
     pub items: Vec<Item>,
-    /// What was not committed.
+    /// The uncommitted changes of the workspace.
     pub patch: Option<Patch>,
 }
 
-/// Lines of sealed documents or a bundle, by the first bytes.
+/// Detects a bundle or JSON lines by the first bytes of the file.
 pub(super) fn detect(path: &Path) -> Option<Format> {
     let mut head = Vec::new();
     open_regular(path).ok()?.take(64 * 1024).read_to_end(&mut head).ok()?;
@@ -115,12 +114,12 @@ pub(super) fn detect(path: &Path) -> Option<Format> {
     (first.starts_with(b"{") && sealed || first.starts_with(b"\"{\\\"brief")).then_some(Format::Jsonl)
 }
 
-/// Opens a regular file, whatever links lead to it: its path was given by a person.
+/// Opens a regular file. Symbolic links are followed, because the user gave the path.
 fn open_regular(path: &Path) -> io::Result<fs::File> {
     bounded::open(&fs::canonicalize(path)?)
 }
 
-/// One sealed document a line; one that goes over several lines as a JSON string.
+/// Writes one sealed document per line. A document that contains a line break is written as a JSON string.
 pub(crate) fn lines(run: &ExportRun<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for held in run.checkpoints {
@@ -135,7 +134,7 @@ pub(crate) fn lines(run: &ExportRun<'_>) -> Vec<u8> {
     out
 }
 
-/// One file with everything.
+/// Writes a bundle.
 pub(crate) fn bundle(
     run: &ExportRun<'_>,
     now: Timestamp,
@@ -150,7 +149,7 @@ pub(crate) fn bundle(
         branch: git.and_then(|git| git.branch).or_else(|| run.record.branch.clone()),
         checkpoints: run.checkpoints.len() as u64,
         events: run.events.len() as u64,
-        // Which commits were made means nothing elsewhere.
+        // Commit tokens and maintenance stamps are meaningless in another store.
         run: RunRecord { recent: Vec::new(), maintenance: None, ..run.record.clone() },
     };
     let mut lines = Vec::new();
@@ -174,7 +173,7 @@ pub(crate) fn bundle(
     Ok(out.into_bytes())
 }
 
-/// Reads to the end of a line, and keeps none of it.
+/// Skips the rest of a line without storing it.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
     loop {
         let buffer = reader.fill_buf()?;
@@ -187,13 +186,13 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// What a line stands for: itself, or the text of a string.
+/// Returns the document of a line: the decoded text if the line is a JSON string, otherwise the line itself.
 fn document(line: &[u8]) -> Vec<u8> {
     serde_json::from_slice::<String>(line).map_or_else(|_| line.to_vec(), String::into_bytes)
 }
 
-/// Reads a bundle or lines. A bundle that is torn or changed is refused as a whole; of lines, those that prove
-/// themselves are taken.
+/// Reads a bundle or JSON lines. A truncated or modified bundle is refused as a whole. For JSON lines, valid
+/// lines are imported and invalid ones are skipped.
 pub(crate) fn read(
     format: Format,
     path: &Path,
@@ -230,7 +229,7 @@ pub(crate) fn read(
                     serde_json::from_slice(line).map_err(|e| broken(format!("not a bundle: {e}")))?;
                 if head.milepost_bundle > VERSION {
                     return Err(broken(format!(
-                        "a bundle of version {}, newer than {VERSION}",
+                        "bundle version {} is newer than {VERSION}, the newest this program reads",
                         head.milepost_bundle
                     )));
                 }
@@ -262,7 +261,7 @@ pub(crate) fn read(
         hasher.update(&bytes);
     }
     if !ended {
-        return Err(InteropError::nothing(path, "it ends too early"));
+        return Err(InteropError::nothing(path, "the bundle is truncated"));
     }
     Ok((vec![sealed], found))
 }

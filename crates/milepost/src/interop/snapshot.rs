@@ -1,5 +1,6 @@
-//! Snapshots: `<run>/latest.json` and `<run>/history/<id>.json[.gz]`, each with a checksum over its sorted, compact JSON.
-//! In: a folder, or a run. Out: runs, or files. A snapshot whose checksum does not match is skipped.
+//! The snapshot format: `<run>/latest.json` and `<run>/history/<id>.json[.gz]`. Each file has a checksum over
+//! its sorted, compact JSON. Reads a folder into runs and writes a run as files. A snapshot whose checksum
+//! does not match is skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -20,12 +21,12 @@ const FORMAT: Format = Format::Snapshot;
 const LATEST: &str = "latest.json";
 const HISTORY: &str = "history";
 
-/// Whether a folder is that of one run.
+/// Returns true if the folder belongs to one run.
 pub(super) fn is_run(folder: &Path) -> bool {
     folder.join(LATEST).is_file() || folder.join(HISTORY).is_dir()
 }
 
-/// Reads one run's folder, the tree of all runs, or the folder around it.
+/// Reads the folder of one run, the folder that contains all runs, or its parent.
 pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignData, InteropError> {
     let mut folder = SourceFolder::open(path, progress)?;
     let runs: Vec<PathBuf> = if is_run(path) {
@@ -74,19 +75,20 @@ fn read_snapshot(folder: &mut SourceFolder<'_, '_>, run: &Path, file: &Path) {
     let run = folder.data.run_mut(FORMAT, &run_id);
     match run.checkpoints.iter().find(|known| known.id == read.id) {
         None => run.checkpoints.push(read),
-        // The newest one is in the history as well.
+        // The newest snapshot is also in the history.
         Some(known) if known.draft == read.draft => {}
         Some(known) => {
-            let why = format!("it has the id of {} and another content", known.path);
+            let why = format!("it has the same id as {} but different content", known.path);
             folder.data.skip(name, why);
         }
     }
 }
 
-/// Compares the checksum, in both ways in which characters beyond ASCII may have been written.
+/// Verifies the checksum. Non-ASCII characters may have been written as escapes or as they are, so both forms
+/// are accepted.
 fn verify_checksum(fields: &RawObject) -> Result<(), (ReasonCode, String)> {
     let invalid = |why: &dyn ToString| (ReasonCode::CheckpointSchemaInvalid, why.to_string());
-    let integrity = fields.get("integrity").ok_or_else(|| invalid(&"it has no integrity"))?;
+    let integrity = fields.get("integrity").ok_or_else(|| invalid(&"it has no `integrity` member"))?;
     let integrity = RawObject::parse(integrity.get(), &JsonPath::Root).map_err(|e| invalid(&e))?;
     let expected = text_member(&integrity, "checksum_sha256")
         .ok_or_else(|| invalid(&"it has no integrity.checksum_sha256"))?;
@@ -124,16 +126,16 @@ fn parse_checkpoint(
     let elapsed_ms: u64 = take_optional(f, "elapsed_ms")?;
     let completed: Option<bool> = take_optional(f, "completed")?;
     f.take("parent");
-    // Written so where nothing is known.
+    // The format writes an empty object for a missing value.
     for name in ["step_state", "context_digest"] {
         if f.get(name).is_some_and(|raw| raw.get() == "{}") {
             f.take(name);
         }
     }
     if run != folder {
-        found.warn(path, format!("it names run \"{run}\" and lies in the folder of \"{folder}\""));
+        found.warn(path, format!("it names run \"{run}\" but is in the folder of \"{folder}\""));
     }
-    // A source or status that Milepost does not have is kept beside the nearest one.
+    // A source or status that Milepost does not have is replaced by the nearest one and stored in `kept`.
     for (name, allowed, instead) in [
         ("source", Source::NAMES, Source::Manual.as_str()),
         ("status", Status::NAMES, Status::InProgress.as_str()),
@@ -143,7 +145,7 @@ fn parse_checkpoint(
             continue;
         }
         let nearest = allowed.iter().find(|known| text.starts_with(**known)).copied().unwrap_or(instead);
-        found.warn(path, format!("{name} \"{text}\" is none of {}: taken as {nearest}", allowed.join(", ")));
+        found.warn(path, format!("{name} \"{text}\" is not one of {}: using {nearest}", allowed.join(", ")));
         let replaced: &[&str] = if name == "source" { &["source", "source_details"] } else { &["status"] };
         for name in replaced {
             f.take(name).into_iter().for_each(|raw| kept.set(name, raw));
@@ -158,7 +160,8 @@ fn parse_checkpoint(
     }
     let before = fields.clone();
     let draft = lenient_draft(fields, path, &mut kept, found)?;
-    // What this program would write with other members empty is kept as it was, so that its checksum stays.
+    // This program would write these members in another form, for example with additional empty members. The
+    // original is kept, so that an export has the same checksum.
     let after = draft.to_object()?;
     for name in ["step_state", "context_digest", "command_outcomes"] {
         if let (Some(before), Some(after)) = (before.get(name), after.get(name)) {
@@ -172,7 +175,7 @@ fn parse_checkpoint(
     Ok((run, ForeignCheckpoint { elapsed_ms, number, completed, ..checkpoint }))
 }
 
-/// A draft of what fits; members that do not fit are kept as they are.
+/// Builds a draft from the valid members. Invalid members are moved unchanged into `kept`.
 fn lenient_draft(
     mut fields: RawObject,
     path: &str,
@@ -191,7 +194,7 @@ fn lenient_draft(
     }
 }
 
-/// Writes `<run>/history/<id>.json` for each checkpoint, and `<run>/latest.json`.
+/// Writes `<run>/history/<id>.json` for each checkpoint, and the newest one again as `<run>/latest.json`.
 pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
     let mut out = ExportedRun::default();
     let folder = PathBuf::from(run.record.run_id.as_str());
@@ -202,7 +205,7 @@ pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
         if n + 1 == run.checkpoints.len() {
             out.add_file(folder.join(LATEST), text);
         }
-        // Every member of the body is in the file.
+        // The file contains every member of the body, so only marks are lost.
         out.lose_if(!checkpoint.marks.tags.is_empty(), "marks.tags");
         out.lose_if(checkpoint.marks.pinned, "marks.pinned");
     }
@@ -211,7 +214,7 @@ pub(crate) fn write(run: &ExportRun<'_>) -> Result<ExportedRun, InteropError> {
 }
 
 fn to_foreign(checkpoint: &ExportCheckpoint) -> Result<(String, String), ValidationError> {
-    /// In the order in which the contract names them.
+    /// The members that the format requires, in the order it defines.
     const FIRST: [&str; 9] = [
         "snapshot_id",
         "created_at",
@@ -251,7 +254,7 @@ fn to_foreign(checkpoint: &ExportCheckpoint) -> Result<(String, String), Validat
     let mut ordered = RawObject::default();
     for name in FIRST {
         let raw = fields.take(name).unwrap_or_default();
-        // What the contract has as an object is one, also where nothing is known.
+        // The format requires these members to be objects, even if empty.
         let is_object = ["step_state", "context_digest"].contains(&name);
         ordered.set(name, if raw.is_null() && is_object { RawJson::parse("{}")? } else { raw });
     }

@@ -1,5 +1,5 @@
-//! The types between a foreign format and the engine: runs and checkpoints as plain data, notes about them, and files;
-//! and the conversions that the formats have in common. No I/O.
+//! The types that the formats exchange with the engine: runs and checkpoints as plain data, notes about them,
+//! and files. Also contains conversions that several formats share. Does no I/O.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -14,35 +14,35 @@ use crate::model::{
     RawJson, RawObject, RunRecord, Status, Task, ValidationError,
 };
 
-/// Something that was not read, and why.
+/// A file or document that was skipped, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedFile {
-    /// The file, or a place in it.
+    /// The file, or a location in it.
     pub path: String,
-    /// Why.
+    /// Why it was skipped.
     pub reason: String,
-    /// The reason code, where the content was refused; absent for what could not be read or does not belong here.
+    /// The reason code if the content was invalid; `None` if the file could not be read or is unrelated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason_code: Option<ReasonCode>,
 }
 
-/// Something odd that was read all the same.
+/// A note about something unusual in a file. The file was imported or exported anyway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportNote {
-    /// The file, or a place in it.
+    /// The file, or a location in it.
     pub path: String,
-    /// What is odd about it.
+    /// What is unusual.
     pub message: String,
 }
 
-/// What was found at a path.
+/// The data found at a path.
 #[derive(Debug, Default)]
 pub(crate) struct ForeignData {
     /// The runs, in the order of their first checkpoint.
     pub runs: Vec<ForeignRun>,
-    /// What was not read.
+    /// Files and documents that were skipped.
     pub skipped: Vec<SkippedFile>,
-    /// What was odd.
+    /// Notes about unusual content.
     pub warnings: Vec<ImportNote>,
 }
 
@@ -51,12 +51,12 @@ impl ForeignData {
         self.skipped.push(SkippedFile { path: path.into(), reason: reason.into(), reason_code: None });
     }
 
-    /// Skips a document whose content was refused.
+    /// Records a skipped document with a reason code.
     pub(super) fn refuse(&mut self, path: impl Into<String>, code: ReasonCode, reason: impl Into<String>) {
         self.skipped.push(SkippedFile { path: path.into(), reason: reason.into(), reason_code: Some(code) });
     }
 
-    /// Skips a document whose content is not valid.
+    /// Records a skipped document whose content is invalid.
     pub(super) fn skip_invalid(&mut self, path: impl Into<String>, error: &ValidationError) {
         self.refuse(path, ReasonCode::CheckpointSchemaInvalid, error.to_string());
     }
@@ -65,7 +65,7 @@ impl ForeignData {
         self.warnings.push(ImportNote { path: path.into(), message: message.into() });
     }
 
-    /// The run of this name, which is begun if it is not there.
+    /// Returns the run with this id, and creates it if it does not exist.
     pub(super) fn run_mut(&mut self, format: Format, id: &str) -> &mut ForeignRun {
         let known = self.runs.iter().position(|run| run.id == id);
         let at = known.unwrap_or(self.runs.len());
@@ -76,36 +76,36 @@ impl ForeignData {
     }
 }
 
-/// One piece of work as another tool kept it.
+/// A run as another tool stored it.
 #[derive(Debug, Clone)]
 pub(crate) struct ForeignRun {
-    /// Where it comes from.
+    /// The format it comes from.
     pub format: Format,
-    /// What it is called there.
+    /// Its id in that tool.
     pub id: String,
-    /// What it will keep here.
+    /// The profile for the imported run.
     pub profile: Profile,
-    /// What people call it.
+    /// The title, for display.
     pub title: Option<String>,
-    /// The plan it follows.
+    /// The plan that the run follows.
     pub plan: Option<String>,
-    /// When it began.
+    /// When the run began.
     pub started_at: Option<Timestamp>,
-    /// How it stands; as its newest checkpoint says unless given.
+    /// The status; `None` uses the status of the newest checkpoint.
     pub status: Option<Status>,
-    /// The run whose newest checkpoint it continues, by its name there.
+    /// The run whose newest checkpoint this run continues, by its id in that tool.
     pub continues: Option<String>,
-    /// The phase it is in, where that is more than its newest checkpoint says.
+    /// The current phase, if it is newer than that of the newest checkpoint.
     pub phase: Option<Phase>,
-    /// Its tasks, where they are more than its newest checkpoint says.
+    /// The current tasks, if they are newer than those of the newest checkpoint.
     pub tasks: Option<Vec<Task>>,
-    /// Lines of its log.
+    /// The log lines of the run.
     pub log: Vec<LogLine>,
-    /// What has no other home; in the run's record.
+    /// Data without a matching field. It is stored in the run's record.
     pub kept: RawObject,
-    /// What happened.
+    /// The events of the run.
     pub events: Vec<ForeignEvent>,
-    /// Its checkpoints, oldest first.
+    /// The checkpoints, oldest first.
     pub checkpoints: Vec<ForeignCheckpoint>,
 }
 
@@ -136,123 +136,117 @@ impl ForeignRun {
         }
     }
 
-    /// Whether it has nothing to keep.
+    /// Returns true if the run has nothing to import.
     pub(crate) fn is_empty(&self) -> bool {
         self.checkpoints.is_empty() && self.kept.is_empty()
     }
 }
 
-/// One checkpoint as another tool kept it.
+/// A checkpoint as another tool stored it.
 #[derive(Debug, Clone)]
 pub(crate) struct ForeignCheckpoint {
-    /// What it is called there.
+    /// Its id in that tool.
     pub id: String,
-    /// Its file, under the folder that was read.
+    /// Its file, relative to the folder that was read.
     pub path: String,
-    /// When it was made.
+    /// When the checkpoint was created.
     pub created_at: Timestamp,
     /// Milliseconds since its session began.
     pub elapsed_ms: u64,
-    /// Its number there.
+    /// Its number in that tool.
     pub number: Option<u64>,
-    /// What has a home.
+    /// The data that has matching fields.
     pub draft: Draft,
-    /// What has none; in `metadata.imported`.
+    /// The data without matching fields. It is stored in `metadata.imported`.
     pub kept: RawObject,
-    /// Whether it was completed, where the format says so of each.
+    /// Whether the checkpoint is completed, if the format records that per checkpoint.
     pub completed: Option<bool>,
 }
 
 impl ForeignCheckpoint {
-    /// A checkpoint of which the format says no more than this.
+    /// Creates a checkpoint without a number, an elapsed time or a completion mark.
     pub(super) fn new(id: String, path: &str, created_at: Timestamp, draft: Draft, kept: RawObject) -> Self {
         let path = path.to_owned();
         Self { id, path, created_at, elapsed_ms: 0, number: None, draft, kept, completed: None }
     }
 }
 
-/// One event as another tool kept it.
+/// An event as another tool stored it.
 #[derive(Debug, Clone)]
 pub(crate) struct ForeignEvent {
-    /// When.
+    /// When the event happened.
     pub at: Timestamp,
-    /// What, in the words of this program.
+    /// The corresponding event type.
     pub kind: EventType,
-    /// About which checkpoint, by its name there.
+    /// The checkpoint that the event concerns, by its id in that tool.
     pub about: Option<String>,
-    /// Its whole text.
+    /// The complete original event and the name of its file, as JSON.
     pub data: RawJson,
 }
 
-/// A run to be written in another format.
+/// A run to be exported.
 #[derive(Debug)]
 pub(crate) struct ExportRun<'a> {
-    /// Its record.
     pub record: &'a RunRecord,
-    /// Its checkpoints, oldest first.
+    /// The checkpoints, oldest first.
     pub checkpoints: &'a [ExportCheckpoint],
-    /// Its events.
     pub events: &'a [Event],
-    /// What waits for its next checkpoint.
+    /// The pending items.
     pub items: &'a [Item],
 }
 
-/// A checkpoint as the store holds it.
+/// A stored checkpoint to be exported.
 #[derive(Debug)]
 pub(crate) struct ExportCheckpoint {
-    /// Its body.
     pub body: Body,
-    /// Its marks.
     pub marks: Marks,
-    /// Whether it is completed.
+    /// Whether the checkpoint is completed.
     pub completed: bool,
     /// The sealed document.
     pub document: Vec<u8>,
 }
 
-/// One file of another format.
+/// One file of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExportFile {
-    /// Where, under the folder that is written.
+    /// The path, relative to the export folder.
     pub path: PathBuf,
-    /// What it holds.
     pub bytes: Vec<u8>,
 }
 
-/// A run in another format.
+/// The result of an export.
 #[derive(Debug, Default)]
 pub(crate) struct ExportedRun {
-    /// Its files.
     pub files: Vec<ExportFile>,
-    /// Fields that the format cannot hold.
+    /// Fields that the format cannot represent.
     pub lost: BTreeSet<String>,
-    /// What to know about it.
+    /// Notes for the user.
     pub warnings: Vec<ImportNote>,
 }
 
 impl ExportRun<'_> {
-    /// What an import left in the run's record; empty unless it came from this format.
+    /// Returns the data that an import from `format` stored in the run's record; empty if there is none.
     pub(super) fn import_metadata(&self, format: Format) -> RawObject {
         imported_from(format, self.record.extra.get("imported"))
     }
 }
 
 impl ExportCheckpoint {
-    /// What an import left in `metadata.imported`; empty unless it came from this format.
+    /// Returns the data that an import from `format` stored in `metadata.imported`; empty if there is none.
     pub(super) fn import_metadata(&self, format: Format) -> RawObject {
         let metadata = self.body.metadata.as_ref().and_then(parse_object).unwrap_or_default();
         imported_from(format, metadata.get("imported"))
     }
 
-    /// The metadata without what an import left there; `None` where nothing else is in it.
+    /// Returns the metadata without `imported`, or `None` if an import added all of it.
     pub(super) fn callers_metadata(&self) -> Option<RawObject> {
         let mut fields = self.body.metadata.as_ref().and_then(parse_object)?;
         let was_imported = fields.take("imported").is_some();
-        // An object that was empty before the import is empty after it.
+        // Without an import, an empty object is the caller's own and is kept.
         (!fields.is_empty() || !was_imported).then_some(fields)
     }
 
-    /// The id it had where it was imported from, or else the one it has here.
+    /// Returns the id that the checkpoint had in the original tool, otherwise its id in this store.
     pub(super) fn original_id(&self, imported: &RawObject) -> String {
         text_member(imported, "id").unwrap_or_else(|| self.body.snapshot_id.to_string())
     }
@@ -264,14 +258,14 @@ fn imported_from(format: Format, imported: Option<&RawJson>) -> RawObject {
     found.filter(of_format).unwrap_or_default()
 }
 
-/// Sets the members that an import kept because they have no place in a checkpoint.
+/// Copies the members that an import stored because a checkpoint has no matching field.
 pub(super) fn restore_members(imported: &RawObject, into: &mut RawObject) {
     for (name, value) in imported.iter().filter(|(name, _)| !["format", "id", "path", "run"].contains(name)) {
         into.set(name, value.clone());
     }
 }
 
-/// The members of an object; `None` for any other value.
+/// Parses an object; returns `None` for any other value.
 pub(super) fn parse_object(raw: &RawJson) -> Option<RawObject> {
     RawObject::parse(raw.get(), &JsonPath::Root).ok()
 }
@@ -280,7 +274,7 @@ pub(super) fn text_member(fields: &RawObject, name: &str) -> Option<String> {
     fields.get(name).and_then(|raw| serde_json::from_str(raw.get()).ok())
 }
 
-/// Takes a member that has to be there and be of a type.
+/// Removes and parses a member that must be present.
 pub(super) fn take_required<T: FromRawJson>(
     fields: &mut RawObject,
     name: &str,
@@ -288,7 +282,7 @@ pub(super) fn take_required<T: FromRawJson>(
     crate::model::json::required(fields, name, &JsonPath::Root)
 }
 
-/// Takes a member that may be missing.
+/// Removes and parses a member that can be missing or null.
 pub(super) fn take_optional<T: FromRawJson + Default>(
     fields: &mut RawObject,
     name: &str,
@@ -296,7 +290,8 @@ pub(super) fn take_optional<T: FromRawJson + Default>(
     crate::model::json::optional(fields, name, &JsonPath::Root)
 }
 
-/// Takes a time; its exact text is kept where this program would write another.
+/// Removes and parses a time. If this program would format the time differently, the original text goes into
+/// `kept`.
 pub(super) fn take_time(
     fields: &mut RawObject,
     name: &str,
@@ -310,7 +305,7 @@ pub(super) fn take_time(
     Ok(at)
 }
 
-/// A time as it is written everywhere: with milliseconds.
+/// Formats a time in RFC 3339 with milliseconds.
 pub(super) fn format_time(at: Timestamp) -> String {
     format!("{at:.3}")
 }
@@ -324,20 +319,21 @@ impl ExportedRun {
         self.warnings.push(ImportNote { path: path.into(), message: message.into() });
     }
 
-    /// Notes a field that the format cannot hold, if it is lost.
+    /// Records a field as lost if `is_lost` is true.
     pub(super) fn lose_if(&mut self, is_lost: bool, field: &str) {
         if is_lost {
             self.lost.insert(field.to_owned());
         }
     }
 
-    /// Notes the members of a body that hold something and are not among those that the format holds.
+    /// Records as lost all non-empty members of a body, except those in `held`, which the format can
+    /// represent.
     pub(super) fn lose_members_except(&mut self, checkpoint: &ExportCheckpoint, held: &[&str]) {
         const NEVER_LOST: [&str; 3] = ["sequence", "run_id", "parent"];
         for Member { name, value, .. } in checkpoint.body.members().unwrap_or_default() {
             let name = name.as_ref();
             let empty = matches!(value.get(), "null" | "[]" | "{}" | "0" | "\"\"" | "\"unknown\"");
-            // `lose_source_unless` compares the source.
+            // `lose_source_unless` handles the source.
             let usual = ["source", "source_details"].contains(&name)
                 || name == "status" && value.get() == "\"in_progress\"";
             self.lose_if(!empty && !usual && !NEVER_LOST.contains(&name) && !held.contains(&name), name);
@@ -346,14 +342,16 @@ impl ExportedRun {
         self.lose_if(checkpoint.marks.pinned, "marks.pinned");
     }
 
-    /// Notes the source unless an import of the file would make the same.
+    /// Records the source as lost unless an import of the file would recreate it; `made` is what the import
+    /// creates.
     pub(super) fn lose_source_unless(&mut self, checkpoint: &ExportCheckpoint, made: &[&str]) {
         let is_lost = checkpoint.body.source_details != made;
         self.lose_if(is_lost, "source");
         self.lose_if(is_lost, "source_details");
     }
 
-    /// Notes what the files of checkpoints do not say about their run, except for what the format holds.
+    /// Records as lost the data of a run that is not part of its checkpoints, except the members in `held`,
+    /// which the format can represent.
     pub(super) fn lose_run_members_except(&mut self, run: &ExportRun<'_>, held: &[&str]) {
         let record = run.record;
         let every_run_has = |kind| matches!(kind, EventType::RunStarted | EventType::SessionStarted);
@@ -377,7 +375,7 @@ impl ExportedRun {
     }
 }
 
-/// The first of `name`, `name-2`, `name-3` and so on that is not taken yet.
+/// Returns the first of `name`, `name-2`, `name-3` and so on that is not in `taken`, and adds it.
 pub(super) fn unique_name(name: &str, taken: &mut HashSet<String>) -> String {
     let mut unique = name.to_owned();
     for n in 2.. {
@@ -389,12 +387,12 @@ pub(super) fn unique_name(name: &str, taken: &mut HashSet<String>) -> String {
     unique
 }
 
-/// JSON with two blanks of indentation, members in the order given.
+/// Formats an object as JSON with an indentation of two spaces. The order of the members does not change.
 pub(super) fn pretty_json(fields: &RawObject) -> String {
     super::python::indented(&serde_json::to_string(fields).unwrap_or_default())
 }
 
-/// A name that cannot lead out of its folder.
+/// Converts a name into a file name that cannot refer to another folder.
 pub(crate) fn safe_file_name(name: &str) -> String {
     let clean: String = name
         .chars()

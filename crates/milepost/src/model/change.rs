@@ -1,104 +1,104 @@
-//! Changes that depend on how a run stands: a task that keeps its other members, a step that must have begun.
-//! They become items inside the write that makes them durable.
+//! Changes to a run. Some depend on the run's current state: a changed task keeps its other members, and a
+//! step must have begun before it can end. The write that makes a change durable resolves it to an [`Item`].
 
 use serde::{Deserialize, Serialize};
 
 use super::{CriterionStatus, Item, Outcome, Phase, Pressure, StepStatus, TaskStatus};
 
-/// One change to a run.
+/// One change to a run, such as a task that ends or a decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "change", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)]
 pub enum Change {
-    /// Exactly this, whatever was there.
+    /// Records the item as given. An item such as a task replaces its previous value.
     Item(Item),
-    /// A task stands so; its other members stay.
+    /// Sets the status of a task and keeps its other members.
     Task(TaskChange),
-    /// A criterion stands so; its other members stay.
+    /// Sets the status of a criterion and keeps its other members.
     Criterion(CriterionChange),
-    /// A step begins or ends.
+    /// Sets the status of a step: it begins, ends or is skipped.
     Step(StepChange),
-    /// What is given of the context digest changes, the rest stays.
+    /// Updates the given members of the context digest and keeps the rest.
     Context(ContextChange),
-    /// A line for the log.
+    /// Adds a line to the log.
     Note(String),
-    /// What the user said to an agent: a line for the log that counts as the user's word.
+    /// Adds the user's prompt to an agent as a log line, marked as written by the user.
     Prompt(String),
-    /// A decision.
+    /// Records a decision.
     Decision {
         /// What was decided.
         text: String,
-        /// The text of the decision it replaces.
+        /// The text of the decision that this one replaces.
         supersedes: Option<String>,
     },
 }
 
-/// How a task stands.
+/// A new status for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskChange {
-    /// Its id, or `PARENT/CHILD` for a subtask.
+    /// The task's id, or `PARENT/CHILD` for a subtask.
     pub id: String,
-    /// How it stands.
+    /// The new status.
     pub status: TaskStatus,
-    /// What people call it; stays unless given.
+    /// A new title; `None` keeps the current one.
     pub title: Option<String>,
 }
 
-/// How a criterion stands.
+/// A new status for a criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CriterionChange {
-    /// Its id.
+    /// The criterion's id.
     pub id: String,
-    /// How it stands.
+    /// The new status.
     pub status: CriterionStatus,
-    /// What has to be true; stays unless given.
+    /// A new description of the condition to meet; `None` keeps the current one.
     pub subject: Option<String>,
 }
 
-/// How a step stands.
+/// A new status for a step of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepChange {
-    /// Its id.
+    /// The step's id.
     pub id: String,
-    /// How it stands.
+    /// The new status.
     pub status: StepStatus,
-    /// The plan's file; stays unless given.
+    /// A new plan file; `None` keeps the current one.
     pub plan: Option<String>,
-    /// Its number; stays unless given.
+    /// A new step number; `None` keeps the current one.
     pub ordinal: Option<u64>,
-    /// What people call it; stays unless given.
+    /// A new title; `None` keeps the current one.
     pub title: Option<String>,
 }
 
-/// What changes of the context digest.
+/// Changes to the context digest. Members that are `None` or empty keep their value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextChange {
-    /// How full the window is.
+    /// How full the context window is.
     pub pressure: Option<Pressure>,
-    /// How many items were dropped.
+    /// The number of items dropped from the context.
     pub dropped: Option<u64>,
-    /// Paths or ids that must stay, beside those known.
+    /// Paths or ids that must stay in the context, in addition to those already recorded.
     pub protect: Vec<String>,
-    /// The active resilience profile.
+    /// The name of the active resilience profile.
     pub policy: Option<String>,
 }
 
 impl TaskChange {
-    /// A task that now stands so.
+    /// Creates a change that sets the status of the task `id`.
     pub fn new(id: impl Into<String>, status: TaskStatus) -> Self {
         Self { id: id.into(), status, title: None }
     }
 }
 
 impl CriterionChange {
-    /// A criterion that now stands so.
+    /// Creates a change that sets the status of the criterion `id`.
     pub fn new(id: impl Into<String>, status: CriterionStatus) -> Self {
         Self { id: id.into(), status, subject: None }
     }
 }
 
 impl StepChange {
-    /// A step that now stands so.
+    /// Creates a change that sets the status of the step `id`.
     pub fn new(id: impl Into<String>, status: StepStatus) -> Self {
         Self { id: id.into(), status, plan: None, ordinal: None, title: None }
     }

@@ -1,6 +1,6 @@
-//! The fields of a checkpoint. `checkpoint_fields!` lists each of them once: its name in the document, its type, how it
-//! is read, what it counts as in comparisons, and how a caller gives it.
-//! Out: `Body`, the stored document without its seal, and `Draft`, the part of it that a caller gives.
+//! The fields of a checkpoint. `checkpoint_fields!` lists each field once: its name in the document, its
+//! type, how it is parsed, its role in comparisons, and how a caller sets it. The macro generates `Body`, the
+//! stored document without its seal, and `Draft`, the fields that a caller can set.
 
 use std::borrow::Cow;
 
@@ -14,29 +14,26 @@ use super::{
     Workspace,
 };
 
-/// What a field counts as when two checkpoints are compared.
+/// The role of a field when two checkpoints are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldRole {
-    /// Says which checkpoint it is, when and why it was made: never a change.
+    /// Identifies the checkpoint and states when and why it was created. Never counts as a change.
     Identity,
-    /// Belongs to the time between two checkpoints: a change, which a trigger without outcomes does not bring.
+    /// Belongs to the time between two checkpoints. Counts as a change only if a trigger has new outcomes.
     Outcome,
-    /// Part of the work: a change, compared as JSON by `diff`.
+    /// Part of the work. Counts as a change; `diff` compares it as JSON.
     Work,
-    /// Part of the work: a change, compared by `diff` with rules of its own.
+    /// Part of the work. Counts as a change; `diff` compares it with field-specific rules.
     Text,
-    /// What capture saw: a change, which a trigger without a capture does not bring.
+    /// The captured workspace. Counts as a change only if a trigger captured it.
     Workspace,
 }
 
 /// One member of a checkpoint's document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// Its name.
     pub name: Cow<'static, str>,
-    /// What it counts as in comparisons.
     pub role: FieldRole,
-    /// Its value.
     pub value: RawJson,
 }
 
@@ -46,15 +43,16 @@ impl Member {
     }
 }
 
-/// Makes `Body` and `Draft` from one list of fields. A row is
+/// Declares `Body` and `Draft` from one list of fields. Each row has the form
 ///
 /// ```text
-/// /// What the field holds.
-/// name: Type [presence, Role] => /// What a caller gives. draft_name: DraftType [reader];
+/// /// What the field contains.
+/// name: Type [presence, Role] => /// What a caller sets. draft_name: DraftType [reader];
 /// ```
 ///
-/// `presence` is `required`, `optional` (written as null where absent) or `omittable` (left out where absent, as every
-/// field has to be that was added after the first release of a format). A row without `=>` is set by Milepost alone.
+/// `presence` is `required`, `optional` (written as null if absent) or `omittable` (omitted if absent). Every
+/// field that is added after the first release of a format must be `omittable`. Only Milepost sets a field
+/// without `=>`.
 macro_rules! checkpoint_fields {
     (@reader required) => { required };
     (@reader optional) => { optional };
@@ -64,29 +62,30 @@ macro_rules! checkpoint_fields {
         $name:ident: $ty:ty [$presence:ident, $role:ident]
         $( => $(#[$draft_meta:meta])* $draft:ident: $draft_ty:ty [$read:ident] )? ;
     )*) => {
-        /// One checkpoint, without its seal.
+        /// The content of one checkpoint, without its seal.
         #[derive(Debug, Clone, PartialEq, schemars::JsonSchema)]
         #[schemars(title = "Milepost checkpoint, format 1")]
         pub struct Body {
             $( $(#[$meta])* pub $name: $ty, )*
-            /// Members this version does not know, verbatim.
+            /// Members that this version does not recognise, verbatim.
             #[schemars(skip)]
             pub extra: RawObject,
         }
 
-        /// What a caller gives for a checkpoint; what is not given is taken from the run as it stands.
+        /// The fields of a checkpoint that a caller can set. Unset fields that describe the work, such as
+        /// tasks and phase, are taken from the run's working state.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Draft {
             $($( $(#[$draft_meta])* pub $draft: $draft_ty, )?)*
-            /// Members this version does not know, verbatim.
+            /// Members that this version does not recognise, verbatim.
             pub extra: RawObject,
         }
 
-        /// Every field, and what a draft calls it; nothing where only Milepost sets it.
+        /// Every field and its name in a draft; the second list is empty if only Milepost sets the field.
         const FIELDS: &[(&str, &[&str])] = &[$( (stringify!($name), &[$(stringify!($draft))?]) ),*];
 
         impl Body {
-            /// Reads a body from its members; unknown ones are kept.
+            /// Parses a body from the members of a document. Unknown members are preserved.
             pub fn from_object(mut fields: RawObject) -> Result<Self, ValidationError> {
                 Ok(Self {
                     $( $name: checkpoint_fields!(@reader $presence)(&mut fields, stringify!($name), &JsonPath::Root)?, )*
@@ -94,7 +93,8 @@ macro_rules! checkpoint_fields {
                 })
             }
 
-            /// The known members in the order of the list, absent ones as null.
+            /// Returns the known members in declaration order. Absent optional members are null; absent
+            /// omittable members are left out.
             fn known_members(&self) -> Result<Vec<Member>, ValidationError> {
                 let mut all = Vec::with_capacity(FIELDS.len() + 4);
                 $(
@@ -130,106 +130,106 @@ macro_rules! checkpoint_fields {
 }
 
 checkpoint_fields! {
-    /// The brief, its Markdown byte for byte.
+    /// The brief: Markdown, byte for byte.
     brief: Option<String> [optional, Text]
         => /// The brief.
            brief: Option<String> [optional];
-    /// How commands ended since the previous checkpoint, the newest 100.
+    /// The outcomes of commands since the previous checkpoint; at most the newest 100.
     command_outcomes: Vec<Outcome> [optional, Outcome]
-        => /// How commands ended, after those recorded already.
+        => /// Outcomes of commands, appended to those already recorded.
            command_outcomes: Vec<Outcome> [optional];
-    /// The agent's context.
+    /// The state of the agent's context.
     context_digest: Option<ContextDigest> [optional, Work]
-        => /// The agent's context.
+        => /// The state of the agent's context.
            context_digest: Option<ContextDigest> [optional];
-    /// When it was made.
+    /// The time at which the checkpoint was created.
     created_at: Timestamp [required, Identity];
-    /// What has to be true in the end.
+    /// The success criteria.
     criteria: Vec<Criterion> [optional, Work]
-        => /// What has to be true in the end.
+        => /// The success criteria; replaces the recorded list.
            criteria: Option<Vec<Criterion>> [optional];
-    /// Decisions so far.
+    /// All decisions of the run so far.
     decisions: Vec<Decision> [optional, Work]
         => /// Decisions to add.
            decisions: Vec<Decision> [optional];
-    /// Milliseconds since this session of the run began.
+    /// Milliseconds since the current session of the run began.
     elapsed_ms: u64 [required, Identity];
-    /// Files to remember, by reference.
+    /// References to files that belong to the work.
     files: Vec<FileRef> [optional, Work]
-        => /// Files to remember, by reference.
+        => /// References to files that belong to the work.
            files: Vec<FileRef> [file_refs];
     /// The newest lines of the run's log.
     log: Vec<LogLine> [optional, Text]
         => /// Log lines to add.
            log: Vec<LogLine> [optional];
-    /// The caller's own object.
+    /// The caller's own JSON object.
     metadata: Option<RawJson> [optional, Work]
-        => /// The caller's own object.
+        => /// The caller's own JSON object.
            metadata: Option<RawJson> [object];
-    /// How many outcomes were left out.
+    /// The number of outcomes that were dropped.
     outcomes_dropped: u64 [optional, Outcome]
-        => /// Outcomes the caller left out itself.
+        => /// The number of outcomes that the caller dropped itself.
            outcomes_dropped: u64 [optional];
-    /// The checkpoint this one continues.
+    /// The parent: the previous checkpoint of the run, or the checkpoint that the run continues.
     parent: Option<CheckpointId> [optional, Identity]
-        => /// The checkpoint this one continues.
+        => /// The parent; by default the previous checkpoint of the run.
            parent: Option<CheckpointId> [optional];
-    /// The phase.
+    /// The current phase of the work.
     phase: Option<Phase> [optional, Work]
-        => /// The phase.
+        => /// The current phase of the work.
            phase: Option<Phase> [optional];
-    /// What redaction replaced.
+    /// A summary of the values that redaction replaced.
     redacted: Option<RedactionSummary> [optional, Text]
-        => /// What the caller's own redaction replaced.
+        => /// A summary of the values that the caller's own redaction replaced.
            redacted: Option<RedactionSummary> [optional];
-    /// The run.
+    /// The id of the run.
     run_id: RunId [required, Identity]
-        => /// The run it is meant for, where the input says so.
+        => /// The run that the draft is for, if the input names one.
            run_id: Option<RunId> [optional];
-    /// Its number within the run.
+    /// The number of the checkpoint within the run, starting at 1.
     sequence: u64 [required, Identity];
-    /// The session.
+    /// The caller's id for the session; `unknown` if it has none.
     session_id: String [required, Identity]
-        => /// The session.
+        => /// The caller's id for the session.
            session_id: Option<String> [optional];
-    /// Its id.
+    /// The id of the checkpoint.
     snapshot_id: CheckpointId [required, Identity];
-    /// What made it happen.
+    /// What triggered the checkpoint.
     source: Source [required, Identity]
-        => /// What made it happen; `manual` unless given.
+        => /// What triggered the checkpoint; `manual` by default.
            source: Option<Source> [optional];
-    /// The source, then the reasons.
+    /// The source, followed by the reasons.
     source_details: Vec<String> [required, Identity]
-        => /// Why, beside the source.
+        => /// Reasons, in addition to the source.
            reasons: Vec<String> [reasons];
-    /// The caller's own JSON, its exact text.
+    /// The caller's state: any JSON value, as exact text.
     state: Option<RawJson> [optional, Work]
-        => /// The caller's own JSON; `null` is a state too.
+        => /// The caller's state: any JSON value, including `null`.
            state: Option<RawJson> [verbatim];
-    /// How the work stood.
+    /// The status of the work.
     status: Status [required, Work]
-        => /// How the work stands; `in_progress` unless given.
+        => /// The status of the work; `in_progress` by default.
            status: Option<Status> [optional];
-    /// The step of the plan.
+    /// The current step of the plan.
     step_state: Option<StepState> [optional, Work]
-        => /// The step of the plan.
+        => /// The current step of the plan.
            step_state: Option<StepState> [optional];
-    /// What the work is about.
+    /// A summary of the work.
     task_summary: Option<String> [optional, Work]
-        => /// What the work is about.
+        => /// A summary of the work.
            task_summary: Option<String> [optional];
-    /// The tasks.
+    /// The tasks of the plan.
     tasks: Vec<Task> [optional, Work]
-        => /// The tasks.
+        => /// The tasks of the plan; replaces the recorded list.
            tasks: Option<Vec<Task>> [optional];
-    /// What capture saw.
+    /// The captured state of the workspace.
     workspace: Option<Workspace> [optional, Workspace]
-        => /// What capture saw.
+        => /// The captured state of the workspace.
            workspace: Option<Workspace> [optional];
 }
 
 impl Body {
-    /// A body with nothing but what every checkpoint has.
+    /// Creates a body with only the members that every checkpoint has.
     pub fn new(run: &RunId, id: &CheckpointId, created_at: Timestamp) -> Result<Self, ValidationError> {
         let mut fields = RawObject::default();
         fields.set("run_id", RawJson::of(run)?);
@@ -244,11 +244,11 @@ impl Body {
         Self::from_object(fields)
     }
 
-    /// Writes every member, sorted by name, the unknown ones verbatim.
+    /// Returns all members sorted by name, unknown ones verbatim.
     pub(crate) fn members(&self) -> Result<Vec<Member>, ValidationError> {
         let mut all = self.known_members()?;
         for member in all.iter_mut().filter(|member| member.name == "created_at") {
-            // Always with milliseconds, also on the full second.
+            // Always write milliseconds, even if they are zero.
             member.value = RawJson::of(&format!("{:.3}", self.created_at))?;
         }
         all.extend(self.extra.iter().map(|(name, value)| Member {
@@ -261,44 +261,44 @@ impl Body {
     }
 }
 
-/// Names of the members that only Milepost sets.
+/// Returns the names of the members that only Milepost sets.
 pub(crate) fn reserved_fields() -> impl Iterator<Item = &'static str> {
     let reserved = FIELDS.iter().filter(|(_, draft)| draft.is_empty()).map(|(name, _)| *name);
     reserved.chain(["integrity"])
 }
 
 impl Draft {
-    /// Reads a draft from the members of an input document; members that only Milepost sets are refused.
+    /// Parses a draft from an input document. Fails if it contains a member that only Milepost sets.
     pub fn from_object(mut fields: RawObject) -> Result<Self, ValidationError> {
         if let Some(name) = reserved_fields().find(|name| fields.get(name).is_some()) {
             return Err(ValidationError::at(
                 &JsonPath::Root.key(name),
-                "is given by Milepost and cannot be set; a name of your own is a tag",
+                "is set by Milepost and cannot be provided; use a tag to name a checkpoint",
             ));
         }
         let draft = Self::read(&mut fields)?;
         Ok(Self { extra: fields, ..draft })
     }
 
-    /// Writes the given fields, so that `from_object` reads them back.
+    /// Serialises the fields that are set. `from_object` parses the result back.
     pub fn to_object(&self) -> Result<RawObject, ValidationError> {
         self.write(true)
     }
 
-    /// The same without what capture saw, which may be large and is not the caller's.
+    /// Like [`Self::to_object`], but without the captured workspace, which can be large.
     pub fn caller_fields(&self) -> Result<RawObject, ValidationError> {
         self.write(false)
     }
 }
 
-/// Reads reasons; words that name a source are not among them.
+/// Parses reasons and drops those that are names of sources.
 fn reasons(fields: &mut RawObject, name: &str, path: &JsonPath<'_>) -> Result<Vec<String>, ValidationError> {
     let mut reasons: Vec<String> = optional(fields, name, path)?;
     reasons.retain(|text| !Source::NAMES.contains(&text.as_str()));
     Ok(reasons)
 }
 
-/// Reads any JSON, `null` too.
+/// Takes any JSON value, including `null`.
 fn verbatim(
     fields: &mut RawObject,
     name: &str,
@@ -307,7 +307,7 @@ fn verbatim(
     Ok(fields.take(name))
 }
 
-/// Reads an object and keeps its text.
+/// Parses an object and keeps its text.
 fn object(
     fields: &mut RawObject,
     name: &str,
@@ -320,7 +320,7 @@ fn object(
     Ok(raw)
 }
 
-/// Reads files, each an object or its path alone.
+/// Parses file references. Each is an object, or a string with just the path.
 fn file_refs(
     fields: &mut RawObject,
     name: &str,

@@ -1,5 +1,6 @@
-//! The parts that a checkpoint's body is made of: closed enums such as `Source` and `Status`, and objects such as `Phase`
-//! and `Outcome`. Members of each object are listed in alphabetical order, the order they are written in.
+//! The parts of a checkpoint's body: closed enums such as `Source` and `Status`, and objects such as `Phase`
+//! and `Outcome`. The members of each object are declared in alphabetical order, because they are written in
+//! that order.
 
 use std::collections::BTreeMap;
 
@@ -8,231 +9,231 @@ use jiff::Timestamp;
 use super::{PAI_PHASES, Profile, RawJson, ValidationError, closed_enum, record};
 
 closed_enum! {
-    /// What made a checkpoint happen.
+    /// What triggered a checkpoint.
     pub enum Source {
         /// A step began or ended.
         StepBoundary = "step_boundary",
-        /// Something failed.
+        /// A task failed, or another error occurred.
         ErrorBoundary = "error_boundary",
-        /// An interval passed.
+        /// The interval of a timer passed.
         Timer = "timer",
-        /// Somebody asked.
+        /// A user or a program requested it.
         Manual = "manual",
     }
 }
 
 closed_enum! {
-    /// How the work stood.
+    /// The status of the work.
     pub enum Status {
-        /// Under way.
+        /// The work is in progress.
         InProgress = "in_progress",
-        /// Ended badly.
+        /// The work ended with a failure.
         Failed = "failed",
-        /// Ended well.
+        /// The work ended successfully.
         Completed = "completed",
-        /// Set aside.
+        /// The work is paused.
         Paused = "paused",
     }
 }
 
 impl Status {
-    /// Whether the work has ended.
+    /// Returns true if the work has ended, successfully or not.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Failed | Self::Completed)
     }
 }
 
 closed_enum! {
-    /// How one criterion stands.
+    /// The status of a success criterion.
     pub enum CriterionStatus {
-        /// Not begun.
+        /// Work on it has not begun.
         Pending = "pending",
-        /// Under way.
+        /// Work on it is in progress.
         InProgress = "in_progress",
-        /// Met.
+        /// The criterion is met.
         Completed = "completed",
     }
 }
 
 closed_enum! {
-    /// How one step of a plan stands.
+    /// The status of a step of a plan.
     pub enum StepStatus {
-        /// Not begun.
+        /// The step has not begun.
         Pending = "pending",
-        /// Under way.
+        /// The step is in progress.
         InProgress = "in_progress",
-        /// Ended well.
+        /// The step ended successfully.
         Done = "done",
-        /// Ended badly.
+        /// The step failed.
         Failed = "failed",
-        /// Left out.
+        /// The step was skipped.
         Skipped = "skipped",
     }
 }
 
 closed_enum! {
-    /// How one task stands, in the words that Milepost itself writes; a caller's own objects may hold others.
+    /// The task statuses that Milepost writes. A caller's own task objects can have other values.
     pub enum TaskStatus {
-        /// Not begun.
+        /// The task has not begun.
         Pending = "pending",
-        /// Under way.
+        /// The task is in progress.
         InProgress = "in_progress",
-        /// Ended well.
+        /// The task ended successfully.
         Done = "done",
-        /// Ended well, in another word.
+        /// A synonym of `done`.
         Completed = "completed",
-        /// Ended badly.
+        /// The task failed.
         Failed = "failed",
-        /// Left out.
+        /// The task was skipped.
         Skipped = "skipped",
-        /// Begun, and given up by a process that went on living.
+        /// The task was started and then abandoned by a process that kept running.
         Interrupted = "interrupted",
     }
 }
 
 closed_enum! {
-    /// How full the context window is.
+    /// How full an agent's context window is.
     pub enum Pressure {
-        /// Plenty of room.
+        /// Most of the window is free.
         Low = "low",
-        /// Filling up.
+        /// The window is filling up.
         Medium = "medium",
-        /// Nearly full.
+        /// The window is nearly full.
         High = "high",
     }
 }
 
 closed_enum! {
-    /// What kind of command an outcome is of.
+    /// The kind of command that an outcome describes.
     pub enum OutcomeKind {
         /// A shell command.
         Shell = "shell",
-        /// A slash command of an agent.
+        /// An agent's slash command.
         SlashCommand = "slash_command",
-        /// A tool of an agent.
+        /// A call of an agent's tool.
         ToolUse = "tool_use",
     }
 }
 
 closed_enum! {
-    /// How a command ended.
+    /// The result of a command.
     pub enum OutcomeResult {
-        /// Well.
+        /// The command succeeded.
         Pass = "PASS",
-        /// Badly.
+        /// The command failed.
         Fail = "FAIL",
-        /// Well, with something to look at.
+        /// The command succeeded with warnings.
         Warn = "WARN",
     }
 }
 
 record! {
-    /// The phase the work was in.
+    /// A phase of the work.
     #[derive(Default)]
     pub struct Phase {
-        /// Its name, for example BUILD.
+        /// The name of the phase, for example `BUILD`.
         name: Option<String> [optional],
-        /// Its number, 0 or more.
+        /// The number of the phase; 0 if it has none.
         number: u64 [optional],
     }
 }
 
 record! {
-    /// One criterion of success.
+    /// A success criterion.
     pub struct Criterion {
-        /// Its id within the run.
+        /// The id of the criterion within the run.
         id: String [required],
-        /// How it stands.
+        /// The status of the criterion.
         status: CriterionStatus [required],
-        /// What has to be true.
+        /// The condition to meet.
         subject: String [optional],
     }
 }
 
 record! {
-    /// What a check of the to-do list found.
+    /// The result of a check of the to-do list.
     #[derive(Default)]
     pub struct TodoCompliance {
-        /// When it was checked.
+        /// The time of the check.
         checked_at: Option<Timestamp> [optional],
-        /// Its result.
+        /// The result of the check.
         result: Option<String> [optional],
-        /// What was violated, as the checker wrote it.
+        /// The violations, exactly as the checker reported them.
         violations: Option<RawJson> [optional],
     }
 }
 
 record! {
-    /// What the writer advised about resuming.
+    /// The writer's advice about resuming.
     #[derive(Default)]
     pub struct ResumeHints {
-        /// Whether resuming is allowed.
+        /// Whether the step can be resumed.
         eligible: Option<bool> [optional],
-        /// What to do next.
+        /// The actions to take next.
         next_actions: Vec<String> [optional],
-        /// Why it is or is not allowed.
+        /// The reason for `eligible`.
         reason_code: Option<String> [optional],
     }
 }
 
 record! {
-    /// Where in a plan the work was.
+    /// The position of the work in a plan.
     #[derive(Default)]
     pub struct StepState {
-        /// The plan's file.
+        /// The path of the plan file.
         plan_path: Option<String> [optional],
         /// Advice about resuming.
         resume_hints: ResumeHints [optional],
-        /// The step's id.
+        /// The id of the step.
         step_id: Option<String> [optional],
-        /// The step's number.
+        /// The number of the step.
         step_ordinal: Option<u64> [optional],
-        /// How the step stands.
+        /// The status of the step.
         step_status: Option<StepStatus> [optional],
-        /// How the to-do list was kept.
+        /// The result of the last check of the to-do list.
         todo_compliance: TodoCompliance [optional],
     }
 }
 
 record! {
-    /// How healthy the agent's context was.
+    /// The state of the agent's context.
     #[derive(Default)]
     pub struct ContextDigest {
-        /// How many items were dropped.
+        /// The number of items dropped from the context.
         dropped_items: u64 [optional],
-        /// The active resilience profile.
+        /// The name of the active resilience profile.
         policy_profile: Option<String> [optional],
-        /// Paths or ids that must stay.
+        /// Paths or ids that must stay in the context.
         protected_artifacts: Vec<String> [optional],
-        /// How full the window is.
+        /// How full the context window is.
         window_pressure: Option<Pressure> [optional],
     }
 }
 
 record! {
-    /// How one command or tool ended.
+    /// The outcome of one command or tool call.
     pub struct Outcome {
-        /// How long it took.
+        /// The duration in milliseconds.
         duration_ms: u64 [optional],
-        /// Of what kind it is.
+        /// The kind of command.
         kind: OutcomeKind [required],
-        /// Its name.
+        /// The name of the command or tool.
         name: String [required],
-        /// Why it ended so.
+        /// The reason for the result.
         reason_code: Option<String> [optional],
-        /// How it ended.
+        /// The result of the command.
         result: OutcomeResult [required],
-        /// At most 2 KB on what it did.
+        /// A summary of what the command did, at most 2,048 bytes.
         summary: String [optional],
     }
 }
 
 record! {
-    /// A decision that must not be asked again.
+    /// A decision that the agent must not revisit.
     pub struct Decision {
-        /// When it was made.
+        /// The time of the decision.
         at: Timestamp [required],
-        /// The text of the decision it replaces.
+        /// The text of the decision that this one replaces.
         supersedes: Option<String> [optional],
         /// What was decided.
         text: String [required],
@@ -242,30 +243,30 @@ record! {
 record! {
     /// One line of the run's log.
     pub struct LogLine {
-        /// When it was written.
+        /// The time at which the line was written.
         at: Timestamp [required],
-        /// What it says.
+        /// The text of the line.
         text: String [required],
     }
 }
 
 record! {
-    /// A file that the caller wants remembered, by reference.
+    /// A reference to a file. The file's content is not stored.
     pub struct FileRef {
-        /// Its path, as the caller gave it.
+        /// The path, as the caller gave it.
         path: String [required],
-        /// Its digest.
+        /// The SHA-256 digest of the content.
         sha256: Option<String> [optional],
-        /// Its size in bytes.
+        /// The size in bytes.
         size: Option<u64> [optional],
     }
 }
 
 record! {
-    /// What redaction replaced.
+    /// A summary of the values that redaction replaced.
     #[derive(Default)]
     pub struct RedactionSummary {
-        /// How often, by rule.
+        /// The number of replacements by rule.
         counts: BTreeMap<String, u64> [optional],
         /// JSON pointers of the replaced strings.
         pointers: Vec<String> [optional],
@@ -273,7 +274,8 @@ record! {
 }
 
 impl Phase {
-    /// Under `pai`, a phase's name gives its number and its number its name; other profiles leave it as it is.
+    /// Fills in the missing name or number of a phase of the `pai` profile. A name takes precedence over a
+    /// number. Other profiles return the phase unchanged.
     pub fn completed(&self, profile: Profile) -> Self {
         let mut phase = self.clone();
         if profile != Profile::Pai {
@@ -294,12 +296,12 @@ impl Phase {
 }
 
 impl LogLine {
-    /// How a line begins that is what the user said to an agent.
+    /// The prefix of a line that contains the user's prompt.
     const PROMPT: &str = "prompt: ";
-    /// The member that says whose words a line holds, and its value for the user.
+    /// The member that names the author of a line, and its value for the user.
     const SAID_BY: (&str, &str) = ("said_by", "\"user\"");
 
-    /// A line that holds what the user said to an agent.
+    /// Creates a line that contains the user's prompt to an agent.
     pub fn of_prompt(at: Timestamp, text: &str) -> Result<Self, ValidationError> {
         let (name, user) = Self::SAID_BY;
         let mut line = Self { at, text: format!("{}{text}", Self::PROMPT), extra: Default::default() };
@@ -307,14 +309,16 @@ impl LogLine {
         Ok(line)
     }
 
-    /// The line as somebody else's words: what a caller gives as input is not what the user said.
+    /// Removes the mark that attributes the line to the user. Lines in a caller's input are never attributed
+    /// to the user.
     #[must_use]
     pub fn without_speaker(mut self) -> Self {
         self.extra.take(Self::SAID_BY.0);
         self
     }
 
-    /// What the user said to an agent, if the line is that. The words alone do not make it so: an agent can write them.
+    /// Returns the user's prompt if the line contains one. The text prefix alone is not enough, because an
+    /// agent can write it; the line must also be marked as written by the user.
     pub fn prompt(&self) -> Option<&str> {
         let (name, user) = Self::SAID_BY;
         let is_user = self.extra.get(name).is_some_and(|value| value.get() == user);

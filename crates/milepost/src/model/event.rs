@@ -1,4 +1,4 @@
-//! What happened, for people and programs that follow along.
+//! Events: the history of a run, for users and programs that follow it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CheckpointId, RawJson, RunId, closed_enum};
 
 closed_enum! {
-    /// What kind of thing happened.
+    /// The type of an event.
     pub enum EventType {
         /// A run was opened.
         RunStarted = "run_started",
@@ -14,48 +14,48 @@ closed_enum! {
         SessionStarted = "session_started",
         /// A checkpoint was written.
         CheckpointCreated = "checkpoint_created",
-        /// A trigger was folded into the checkpoint before it.
+        /// A trigger was folded into the previous checkpoint.
         CheckpointCoalesced = "checkpoint_coalesced",
-        /// Checkpoints were completed.
+        /// Checkpoints were marked as completed.
         CheckpointCompleted = "checkpoint_completed",
-        /// Marks were changed by hand.
+        /// The pin or the tags of a checkpoint were changed.
         CheckpointMarked = "checkpoint_marked",
         /// Checkpoints were removed by retention.
         Pruned = "pruned",
         /// A stopped run was continued.
         Resumed = "resumed",
-        /// A stopped run was to be continued and was not.
+        /// An attempt to continue a stopped run was refused.
         ResumeRefused = "resume_refused",
-        /// A stopped run is no longer offered.
+        /// A stopped run was dismissed: it is no longer offered for resuming.
         Dismissed = "dismissed",
-        /// Why work does not go on was noted.
+        /// The reason for an interruption was recorded.
         Interrupted = "interrupted",
         /// A session of a run ended.
         SessionStopped = "session_stopped",
         /// A run ended.
         RunFinished = "run_finished",
-        /// A record was rebuilt from what was intact.
+        /// A run's record was rebuilt from its intact checkpoints and events.
         RunRebuilt = "run_rebuilt",
-        /// Something that another tool had written down.
+        /// An event was imported from another tool.
         Imported = "imported",
-        /// Something failed.
+        /// An operation failed.
         Error = "error",
     }
 }
 
-/// One event.
+/// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What kind of thing.
+    /// The type of the event.
     #[serde(rename = "type")]
     pub kind: EventType,
-    /// In which run.
+    /// The run that the event belongs to.
     pub run_id: RunId,
-    /// About which checkpoint.
+    /// The checkpoint that the event concerns, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_id: Option<CheckpointId>,
-    /// More about it.
+    /// Details, as JSON that depends on the type.
     pub data: RawJson,
 }

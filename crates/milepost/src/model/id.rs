@@ -1,4 +1,5 @@
-//! Names of runs, checkpoints and stores, and how new ones are made.
+//! Ids of runs, checkpoints and stores: their syntax, and how new ones are generated.
+//! A valid id is safe to use as a file name.
 
 use derive_getters::Getters;
 use std::fmt;
@@ -9,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{FromRawJson, JsonPath, ValidationError};
 
-/// An id that cannot name anything.
+/// The error for an id with invalid syntax.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} id \"{id}\" is not valid: {why}")]
 pub struct IdError {
-    /// `run`, `checkpoint` or `store`.
+    /// The kind of id: `run`, `checkpoint` or `store`.
     #[getter(copy)]
     pub(crate) kind: &'static str,
-    /// What was given, at most 64 characters of it.
+    /// The invalid id, truncated to 64 characters.
     pub(crate) id: String,
-    /// What is wrong with it.
+    /// What is wrong with the id.
     #[getter(copy)]
     pub(crate) why: &'static str,
 }
@@ -44,7 +45,7 @@ macro_rules! id {
         pub struct $name(#[schemars(regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9_-])?$"))] String);
 
         impl $name {
-            /// The id as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -87,41 +88,42 @@ macro_rules! id {
 }
 
 id! {
-    /// Names a checkpoint, in the whole store.
+    /// The id of a checkpoint, unique within its store.
     CheckpointId, "checkpoint"
 }
 id! {
-    /// Names a run, in the whole store.
+    /// The id of a run, unique within its store.
     RunId, "run"
 }
 
 id! {
-    /// Names a store, on every machine.
+    /// The id of a store, unique across machines.
     StoreId, "store"
 }
 
 impl StoreId {
-    /// A new id of 80 random bits.
+    /// Generates an id with 80 random bits.
     pub fn generate() -> Self {
         Self(format!("st_{}", random_suffix(16)))
     }
 }
 
 impl CheckpointId {
-    /// A new id: the time for people, 60 random bits for uniqueness at any rate from any number of processes.
+    /// Generates an id from the time, for readability, and 60 random bits, which keep the ids of concurrent
+    /// processes distinct.
     pub fn generate(now: Timestamp) -> Self {
         Self(format!("cp_{}_{}", now.strftime("%Y%m%dT%H%M%S%3fZ"), random_suffix(12)))
     }
 }
 
 impl RunId {
-    /// A new id: the time for people, 40 random bits for uniqueness.
+    /// Generates an id from the time, for readability, and 40 random bits for uniqueness.
     pub fn generate(now: Timestamp) -> Self {
         Self(format!("run_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), random_suffix(8)))
     }
 
-    /// The id of the run of an agent's session, always the same for it. Characters that no id may have are replaced, and
-    /// a digest keeps such ids apart.
+    /// Derives the run id for an agent's session. The same session always has the same id. If the session id
+    /// contains characters that are not allowed, they are replaced and a digest keeps the result distinct.
     pub fn for_session(agent: &str, session: &str) -> Self {
         let whole = format!("{agent}-{session}");
         if check("run", &whole).is_ok() {
@@ -134,24 +136,23 @@ impl RunId {
     }
 }
 
-/// Names one attempt to write, the same over its retries, so that a commit whose reply was lost is recognised.
+/// Identifies one write across its retries, so that a commit whose reply was lost is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct WriteToken(String);
 
 impl WriteToken {
-    /// A new token.
     pub(crate) fn generate() -> Self {
         Self(random_suffix(12))
     }
 }
 
-/// `len` characters of five random bits each.
+/// Returns `len` random characters (at most 16) of five bits each.
 pub fn random_suffix(len: usize) -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0u8; 16];
     if getrandom::fill(&mut bytes).is_err() {
-        // Without the kernel's generator, the hasher's per-process keys and a counter still tell ids apart.
+        // Without the kernel's random generator, the hasher's random keys and a counter keep ids distinct.
         use std::hash::{BuildHasher, RandomState};
         use std::sync::atomic::{AtomicU64, Ordering};
         static COUNTER: AtomicU64 = AtomicU64::new(0);

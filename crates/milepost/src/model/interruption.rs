@@ -1,4 +1,4 @@
-//! Why work does not go on, as far as anybody has said so.
+//! Interruptions: the recorded reason why the work of a run stopped.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 use super::closed_enum;
 
 closed_enum! {
-    /// Kinds of interruption.
+    /// The kind of an interruption.
     pub enum InterruptionKind {
-        /// The process that did the work is gone without a word.
+        /// The process that did the work died unexpectedly.
         ProcessCrash = "process_crash",
-        /// A command or tool failed, and the work ended with it.
+        /// A command or tool failed and ended the work.
         ToolFailure = "tool_failure",
-        /// Something took too long.
+        /// An operation exceeded its time limit.
         Timeout = "timeout",
         /// The agent's context was cleared or compacted.
         ContextReset = "context_reset",
-        /// A limit of use was reached.
+        /// A usage limit was reached.
         UsageLimit = "usage_limit",
-        /// The model could not be reached, or refused.
+        /// The model could not be reached or returned an error.
         ApiError = "api_error",
-        /// It waits for a person.
+        /// The work waits for the user.
         WaitingForUser = "waiting_for_user",
-        /// Its process lives and has done nothing for long.
+        /// The process is alive but has been idle for a long time.
         Stalled = "stalled",
-        /// It was set aside, or kept by hand.
+        /// The run was paused or completed, or it is managed manually.
         CleanStop = "clean_stop",
-        /// Nobody can tell.
+        /// The reason is unknown.
         Unknown = "unknown",
     }
 }
 
-/// Something that was noted about work that does not go on; work that goes on takes it back.
+/// A recorded interruption of a run. It is cleared when the work continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
-    /// Of what kind.
+    /// The kind of the interruption.
     pub class: InterruptionKind,
-    /// Since when.
+    /// When the interruption began.
     pub at: Timestamp,
-    /// In whose words, where there are any.
+    /// Details as text, if available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }

@@ -1,32 +1,33 @@
-//! What was recorded since the last checkpoint: durable on its own, folded into the next one.
+//! Pending items: changes recorded since the last checkpoint. Each is durable by itself and becomes part of
+//! the next checkpoint.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ContextDigest, Criterion, Decision, FileRef, LogLine, Outcome, Phase, StepState, Task};
 
-/// One change between two checkpoints.
+/// One change that was recorded between two checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "item", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)]
 pub enum Item {
-    /// How a command ended.
+    /// The outcome of a command.
     Outcome(Outcome),
-    /// A line for the log.
+    /// A log line.
     Note(LogLine),
     /// A decision.
     Decision(Decision),
-    /// A task as it now is.
+    /// The new state of a task.
     Task(Task),
-    /// An agent's whole to-do list as it now is: what it had before goes.
+    /// An agent's complete to-do list, which replaces the previous one.
     Todo(Vec<Task>),
     /// A file that was written.
     File(FileRef),
-    /// A criterion as it now is.
+    /// The new state of a criterion.
     Criterion(Criterion),
-    /// The step as it now is.
+    /// The new state of the current step.
     Step(StepState),
-    /// The phase as it now is.
+    /// The new phase.
     Phase(Phase),
-    /// The context digest as it now is.
+    /// The new context digest.
     Context(ContextDigest),
 }

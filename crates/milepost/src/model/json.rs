@@ -1,5 +1,6 @@
-//! JSON that is carried, not interpreted: raw text, members in their order, and where in a document something is wrong.
-//! `record!` makes a struct that keeps the members it does not know; `closed_enum!` one that names what it allows.
+//! Raw JSON that is stored without interpretation: exact text, members in their original order, and the
+//! location of errors. `record!` declares a struct that preserves unknown members. `closed_enum!` declares an
+//! enum whose errors list the allowed values.
 
 use std::fmt;
 
@@ -7,29 +8,29 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// What is wrong with a document, and where.
+/// An error in a JSON document, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", if path.is_empty() { "document" } else { path })]
 pub struct ValidationError {
-    /// JSON pointer of the offending value; empty for the document itself.
+    /// The JSON pointer of the invalid value; empty for the document itself.
     pub path: String,
-    /// One line: what was found and what is allowed.
+    /// A one-line message that states what was found and what is allowed.
     pub message: String,
 }
 
 impl ValidationError {
-    /// Reports `message` at `path`.
+    /// Creates an error about the value at `path`.
     pub fn at(path: &JsonPath<'_>, message: impl Into<String>) -> Self {
         Self { path: path.to_string(), message: message.into() }
     }
 
-    /// Reports `message` about the whole document.
+    /// Creates an error about the whole document.
     pub fn document(message: impl Into<String>) -> Self {
         Self::at(&JsonPath::Root, message)
     }
 }
 
-/// A place in a document, kept on the stack and rendered as a JSON pointer only when something is wrong.
+/// A location in a document. It is cheap to build and is formatted as a JSON pointer only for errors.
 #[derive(Debug, Clone, Copy)]
 pub enum JsonPath<'a> {
     /// The document itself.
@@ -41,12 +42,12 @@ pub enum JsonPath<'a> {
 }
 
 impl<'a> JsonPath<'a> {
-    /// The member `name` of this place.
+    /// Returns the location of the member `name` of this value.
     pub fn key(&'a self, name: &'a str) -> JsonPath<'a> {
         JsonPath::Key(self, name)
     }
 
-    /// The element `index` of this place.
+    /// Returns the location of the element `index` of this value.
     pub fn index(&'a self, index: usize) -> JsonPath<'a> {
         JsonPath::Index(self, index)
     }
@@ -70,7 +71,7 @@ impl fmt::Display for JsonPath<'_> {
 pub struct RawJson(#[schemars(with = "serde_json::Value")] Box<RawValue>);
 
 impl RawJson {
-    /// Takes a JSON text as it is; surrounding white space goes.
+    /// Parses JSON text and keeps it verbatim, without leading and trailing white space.
     pub fn parse(text: impl Into<String>) -> Result<Self, ValidationError> {
         let text: String = text.into();
         let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
@@ -78,26 +79,26 @@ impl RawJson {
         RawValue::from_string(text).map(Self).map_err(|e| ValidationError::document(format!("not JSON: {e}")))
     }
 
-    /// Writes a value as JSON.
+    /// Serialises a value as JSON.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValidationError> {
         serde_json::value::to_raw_value(value)
             .map(Self)
             .map_err(|e| ValidationError::document(format!("cannot be written as JSON: {e}")))
     }
 
-    /// The text.
+    /// Returns the JSON text.
     pub fn get(&self) -> &str {
         self.0.get()
     }
 
-    /// Whether this is the literal `null`.
+    /// Returns true if this is the literal `null`.
     pub fn is_null(&self) -> bool {
         self.get() == "null"
     }
 }
 
 impl Default for RawJson {
-    /// The literal `null`.
+    /// Returns the literal `null`.
     fn default() -> Self {
         Self(RawValue::NULL.to_owned())
     }
@@ -111,31 +112,31 @@ impl PartialEq for RawJson {
 
 impl Eq for RawJson {}
 
-/// Members of an object in the order they came, each value verbatim.
+/// The members of a JSON object in their original order, each value verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RawObject(Vec<(String, RawJson)>);
 
 impl RawObject {
-    /// Reads an object; anything else is refused at `path`.
+    /// Parses a JSON object. Any other value is an error at `path`.
     pub fn parse(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         if !text.trim_start().starts_with('{') {
-            return Err(ValidationError::at(path, format!("{} where an object is needed", kind_of(text))));
+            return Err(ValidationError::at(path, format!("expected an object, found {}", kind_of(text))));
         }
         serde_json::from_str(text).map_err(|e| ValidationError::at(path, format!("not JSON: {e}")))
     }
 
-    /// Takes a member out.
+    /// Removes a member and returns its value.
     pub fn take(&mut self, name: &str) -> Option<RawJson> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Looks at a member.
+    /// Returns the value of a member.
     pub fn get(&self, name: &str) -> Option<&RawJson> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Sets a member in place, or appends it.
+    /// Replaces the value of a member in place, or appends the member.
     pub fn set(&mut self, name: &str, value: RawJson) {
         match self.0.iter_mut().find(|(key, _)| key == name) {
             Some((_, slot)) => *slot = value,
@@ -143,31 +144,31 @@ impl RawObject {
         }
     }
 
-    /// Sets a member to a value, written as JSON. A value that cannot be written is left out.
+    /// Sets a member to the JSON form of a value. Does nothing if the value cannot be serialised.
     pub(crate) fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
         if let Ok(raw) = RawJson::of(value) {
             self.set(name, raw);
         }
     }
 
-    /// Sets every member of another object.
+    /// Copies every member of another object into this one.
     pub(crate) fn set_all(&mut self, other: &Self) {
         other.iter().for_each(|(name, value)| self.set(name, value.clone()));
     }
 
-    /// The members in their order.
+    /// Iterates over the members in their original order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// The members by name.
+    /// Returns the members sorted by name.
     pub fn sorted(&self) -> Vec<(&str, &RawJson)> {
         let mut all: Vec<_> = self.iter().collect();
         all.sort_unstable_by(|a, b| a.0.cmp(b.0));
         all
     }
 
-    /// Whether there is no member.
+    /// Returns true if the object has no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -201,13 +202,13 @@ impl<'de> Deserialize<'de> for RawObject {
     }
 }
 
-/// Reads a value from its JSON text and says where it fails.
+/// Parses a value from JSON text and reports the location of an error.
 pub trait FromRawJson: Sized {
-    /// Reads `text`, which stands at `path`.
+    /// Parses `text`, which is located at `path`.
     fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError>;
 }
 
-/// Names what kind of JSON value a text starts.
+/// Returns the kind of JSON value that `text` starts with, for error messages.
 pub(crate) fn kind_of(text: &str) -> &'static str {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => "an object",
@@ -226,7 +227,7 @@ macro_rules! leaf {
             fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
                 serde_json::from_str(text).map_err(|_| {
                     let found = if text.len() <= 40 { text } else { kind_of(text) };
-                    ValidationError::at(path, format!("{found} where {} is needed", $what))
+                    ValidationError::at(path, format!("expected {}, found {found}", $what))
                 })
             }
         }
@@ -236,7 +237,7 @@ macro_rules! leaf {
 leaf! {
     String => "a string",
     bool => "true or false",
-    u64 => "a whole number, 0 or more,",
+    u64 => "a whole number of 0 or more",
     jiff::Timestamp => "an RFC 3339 time",
 }
 
@@ -261,7 +262,7 @@ impl<T: FromRawJson> FromRawJson for Option<T> {
 impl<T: FromRawJson> FromRawJson for Vec<T> {
     fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         let raw: Vec<&RawValue> = serde_json::from_str(text)
-            .map_err(|_| ValidationError::at(path, format!("{} where an array is needed", kind_of(text))))?;
+            .map_err(|_| ValidationError::at(path, format!("expected an array, found {}", kind_of(text))))?;
         raw.iter().enumerate().map(|(i, value)| T::from_raw(value.get(), &path.index(i))).collect()
     }
 }
@@ -275,8 +276,9 @@ impl<T: FromRawJson> FromRawJson for std::collections::BTreeMap<String, T> {
     }
 }
 
-/// Makes a struct whose members are written in alphabetical order, with the members it does not know kept verbatim.
-/// `required` members must be there; `optional` ones may be missing or null.
+/// Declares a struct that preserves unknown members verbatim and writes all members in alphabetical order. A
+/// `required` member must be present; an `optional` member can be missing or null. Declare the fields in
+/// alphabetical order.
 macro_rules! record {
     ($(#[$meta:meta])* pub struct $name:ident {
         $( $(#[$field_meta:meta])* $field:ident : $ty:ty [$kind:ident] ),* $(,)?
@@ -285,7 +287,7 @@ macro_rules! record {
         #[derive(Debug, Clone, PartialEq, schemars::JsonSchema)]
         pub struct $name {
             $( $(#[$field_meta])* pub $field: $ty, )*
-            /// Members this version does not know, verbatim.
+            /// Members that this version does not recognise, verbatim.
             #[schemars(skip)]
             pub extra: $crate::model::RawObject,
         }
@@ -323,7 +325,7 @@ macro_rules! record {
     };
 }
 
-/// Gives a `FromRawJson` type serde's `Deserialize`, for documents that embed it.
+/// Implements serde's `Deserialize` for a `FromRawJson` type, so that other documents can embed it.
 macro_rules! deserialize_from_raw {
     ($name:ident) => {
         impl<'de> serde::Deserialize<'de> for $name {
@@ -336,7 +338,7 @@ macro_rules! deserialize_from_raw {
     };
 }
 
-/// Makes an enum whose values have fixed names in JSON and on the command line.
+/// Declares an enum whose values have fixed names in JSON and on the command line.
 macro_rules! closed_enum {
     ($(#[$meta:meta])* pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $value:literal ),* $(,)? }) => {
         $(#[$meta])*
@@ -346,10 +348,10 @@ macro_rules! closed_enum {
         }
 
         impl $name {
-            /// The name of every value, in order.
+            /// The names of all values, in declaration order.
             pub const NAMES: &[&str] = &[$($value),*];
 
-            /// The name of this value.
+            /// Returns the name of this value.
             pub fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $value, )* }
             }
@@ -391,7 +393,7 @@ macro_rules! closed_enum {
 
 pub(crate) use {closed_enum, deserialize_from_raw, record};
 
-/// Reads a member that has to be there.
+/// Removes and parses a member that must be present.
 pub(crate) fn required<T: FromRawJson>(
     fields: &mut RawObject,
     name: &str,
@@ -403,7 +405,7 @@ pub(crate) fn required<T: FromRawJson>(
     }
 }
 
-/// Reads a member that may be missing or null.
+/// Removes and parses a member that can be missing or null.
 pub(crate) fn optional<T: FromRawJson + Default>(
     fields: &mut RawObject,
     name: &str,

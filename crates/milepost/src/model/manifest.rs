@@ -1,12 +1,12 @@
-//! What a manifest file of the project says: its language, what installs its packages, how it is tested.
+//! Facts from a manifest file of the project: language, package manager and test command.
 
-/// One manifest file.
+/// The facts from one manifest file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its name.
+    /// The name of the file.
     pub file: String,
-    /// What it says, by key.
+    /// The facts, as key and value.
     pub facts: Vec<(String, String)>,
-    /// Why it says nothing.
+    /// Why the file could not be read.
     pub error: Option<String>,
 }

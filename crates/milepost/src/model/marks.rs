@@ -1,41 +1,42 @@
-//! What may change about a checkpoint after it was sealed.
+//! Marks: the data about a checkpoint that can change after it is sealed.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{MemoryUsage, RawObject};
 
-/// Marks of one checkpoint: outside its seal, under a checksum of their own.
+/// The marks of one checkpoint. They are stored outside its seal and have their own checksum.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Marks {
-    /// Grows by one with every change.
+    /// The number of changes so far; it increases by one with every change.
     pub revision: u64,
-    /// Set where this checkpoint was completed by itself (an import); otherwise the run's `completed_through` says it.
+    /// Whether the checkpoint is completed, if that is recorded for this checkpoint alone, as imports do.
+    /// Otherwise the run's `completed_through` decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<bool>,
-    /// Sources of the triggers that were folded into this checkpoint.
+    /// The sources of the triggers that were folded into this checkpoint, at most [`Self::LISTED`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// Their reasons.
+    /// The reasons of those triggers, at most [`Self::LISTED`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
-    /// How many triggers were folded in, also those beyond what the lists hold.
+    /// The number of triggers that were folded in, including those that the lists omit.
     #[serde(skip_serializing_if = "is_zero")]
     pub folded: u64,
-    /// Kept by retention whatever its age.
+    /// Whether the checkpoint is pinned: retention keeps it regardless of age and number.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    /// Names of the user's own; tagged checkpoints are kept.
+    /// Names that the user gave to the checkpoint. Retention keeps tagged checkpoints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// When a trigger that was folded in last confirmed this checkpoint.
+    /// The time at which the last trigger was folded in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreshed_at: Option<Timestamp>,
-    /// The memory seen at that refresh.
+    /// The memory usage that a folded trigger last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryUsage>,
-    /// Members of a newer version.
+    /// Members that a newer version wrote.
     #[serde(skip_serializing_if = "RawObject::is_empty")]
     pub extra: RawObject,
 }
@@ -45,10 +46,10 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl Marks {
-    /// How many folded sources and reasons are listed by name.
+    /// The maximum number of folded sources, and of folded reasons, that are listed.
     pub const LISTED: usize = 64;
 
-    /// Whether retention has to leave this checkpoint alone.
+    /// Returns true if retention must keep this checkpoint: it is pinned or tagged.
     pub fn protects(&self) -> bool {
         self.pinned || !self.tags.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Plain types: ids, checkpoint, run, marks, items, events, policies.
-//! In: nothing. Out: the types that every other module uses.
-//! No I/O, no clock, no decisions; the only behaviour here is reading and writing JSON without losing any of it.
+//! Plain data types that every other module uses: ids, checkpoints, runs, marks, items, events and policies.
+//! The only behaviour is lossless reading and writing of JSON: unknown members and exact values are
+//! preserved. This module does no I/O, reads no clock and makes no decisions.
 
 mod change;
 pub(crate) mod checkpoint;

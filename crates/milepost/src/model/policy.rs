@@ -1,4 +1,4 @@
-//! Settings that decide: profiles, retention, limits.
+//! Policy settings: profiles, retention and limits. These are values only; other modules act on them.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use serde::{Deserialize, Serialize};
 use super::{ValidationError, closed_enum};
 
 closed_enum! {
-    /// A bundle of settings for one kind of work.
+    /// A named group of settings for one kind of work.
     pub enum Profile {
-        /// Any agent or long command.
+        /// For any agent or long-running command.
         Run = "run",
-        /// A build with tasks.
+        /// For a build with tasks.
         Build = "build",
-        /// A watched session; every tick is kept.
+        /// For a watched session. Every timer tick creates a checkpoint.
         Session = "session",
-        /// Phases 1 to 7, by name.
+        /// For work in seven named phases.
         Pai = "pai",
-        /// Markdown briefs.
+        /// For Markdown briefs.
         Brief = "brief",
     }
 }
 
-/// How often the workspace is looked at where that has an interval of its own.
+/// The capture interval for timer checkpoints of the `run` profile.
 const CAPTURE: Duration = Duration::from_secs(30 * 60);
 
-/// When the workspace is looked at.
+/// When a save captures the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureWhen {
-    /// Never by itself.
+    /// Never automatically.
     Never,
-    /// With every checkpoint but those of timers.
+    /// With every checkpoint that a timer did not trigger.
     Boundaries,
-    /// And with a timer's, once so much time has passed since the last look.
+    /// Like `Boundaries`, and also with a timer checkpoint after this much time without a capture.
     BoundariesAndEvery(Duration),
     /// With every checkpoint.
     Always,
 }
 
-/// Names of the phases under the `pai` profile.
+/// The names of the phases of the `pai` profile, in order. The first phase has number 1.
 pub const PAI_PHASES: [&str; 7] = ["OBSERVE", "THINK", "PLAN", "BUILD", "EXECUTE", "VERIFY", "LEARN"];
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl Profile {
-    /// How often a timer saves, if at all.
+    /// Returns the interval between timer checkpoints, or `None` if the profile has no timer.
     pub fn interval(self) -> Option<Duration> {
         match self {
             Self::Run => Some(Duration::from_secs(120)),
@@ -54,7 +54,7 @@ impl Profile {
         }
     }
 
-    /// What is kept.
+    /// Returns the retention policy of this profile.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn retention(self) -> Retention {
         let (keep_last, max_age) = match self {
@@ -65,7 +65,7 @@ impl Profile {
         Retention { keep_last, max_age, keep_first: self == Self::Session, ..Retention::default() }
     }
 
-    /// When the workspace is looked at.
+    /// Returns when a save captures the workspace.
     pub fn capture(self) -> CaptureWhen {
         match self {
             Self::Run => CaptureWhen::BoundariesAndEvery(CAPTURE),
@@ -75,24 +75,24 @@ impl Profile {
         }
     }
 
-    /// Whether a timer's checkpoint is kept although nothing changed.
+    /// Returns true if a timer creates a checkpoint even if nothing has changed.
     pub fn keeps_every_tick(self) -> bool {
         self == Self::Session
     }
 }
 
-/// How many of the newest checkpoints stay.
+/// How many of the newest checkpoints to keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KeepCount {
-    /// All of them.
+    /// Keep all checkpoints.
     #[default]
     All,
-    /// This many; at least 1.
+    /// Keep this many; at least 1.
     Last(u64),
 }
 
 impl KeepCount {
-    /// The one of the two that keeps more.
+    /// Returns the value that keeps more checkpoints.
     pub fn larger(self, other: Self) -> Self {
         match (self, other) {
             (Self::Last(a), Self::Last(b)) => Self::Last(a.max(b)),
@@ -109,7 +109,7 @@ impl std::str::FromStr for KeepCount {
             ("all", _) => Ok(Self::All),
             (_, Ok(n)) if n >= 1 => Ok(Self::Last(n)),
             _ => {
-                let message = format!("\"{text}\" is not a number of 1 or more, nor \"all\"");
+                let message = format!("\"{text}\" is neither a number of 1 or more nor \"all\"");
                 Err(ValidationError::document(message))
             }
         }
@@ -125,28 +125,31 @@ impl std::fmt::Display for KeepCount {
     }
 }
 
-/// What a run keeps. Number and age decide what goes; everything else protects from both.
+/// The retention policy of a run. `keep_last` and `max_age` select the checkpoints to remove; the other
+/// settings protect checkpoints from both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// How many of the newest.
+    /// The number of newest checkpoints to keep.
     pub keep_last: KeepCount,
-    /// How old one may become; `None` for any age.
+    /// The maximum age of a checkpoint; `None` for no limit.
     pub max_age: Option<Duration>,
-    /// Whether the first checkpoint of the run stays.
+    /// Whether to keep the first checkpoint of the run.
     pub keep_first: bool,
-    /// Of so many hours that have a checkpoint, the newest one; 0 for none. Hours, days and weeks are UTC's.
+    /// Keep the newest checkpoint of each of the latest N hours that have one; 0 disables this. Hours, days
+    /// and weeks are in UTC.
     pub keep_hourly: u64,
-    /// Of so many days.
+    /// Keep the newest checkpoint of each of the latest N days that have one; 0 disables this.
     pub keep_daily: u64,
-    /// Of so many weeks, which begin on Mondays.
+    /// Keep the newest checkpoint of each of the latest N weeks that have one; 0 disables this. Weeks begin
+    /// on Monday.
     pub keep_weekly: u64,
-    /// Everything younger than this.
+    /// Keep every checkpoint that is not older than this.
     pub keep_within: Option<Duration>,
 }
 
 impl Retention {
-    /// The least that a run keeps: its newest checkpoint, the latest failed, completed, state-holding and capturing ones,
-    /// and those that are pinned or tagged.
+    /// The minimum that every run keeps: its newest checkpoint, the latest failed and completed ones, the
+    /// latest ones with a state and with a workspace, and those that are pinned or tagged.
     pub const LEAST: Self = Self {
         keep_last: KeepCount::Last(1),
         max_age: None,
@@ -157,47 +160,48 @@ impl Retention {
         keep_within: None,
     };
 
-    /// Whether nothing ever goes.
+    /// Returns true if the policy never removes a checkpoint.
     pub fn keeps_everything(&self) -> bool {
         self.keep_last == KeepCount::All && self.max_age.is_none()
     }
 
-    /// Whether the newest of hours, days or weeks stay.
+    /// Returns true if the policy keeps hourly, daily or weekly checkpoints.
     pub fn has_buckets(&self) -> bool {
         self.keep_hourly > 0 || self.keep_daily > 0 || self.keep_weekly > 0
     }
 
-    /// Whether so many of the oldest can be protected that looking at a few of them is not enough.
+    /// Returns true if the policy can protect many of the oldest checkpoints. A prune must then inspect the
+    /// whole run to find any to remove.
     pub fn protects_many(&self) -> bool {
         self.has_buckets() || self.keep_within.is_some()
     }
 }
 
-/// What a store as a whole keeps.
+/// The retention limits of a whole store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// How long after its end a run goes with all it has; `None` for never.
+    /// How long after its end a run is removed with all its data; `None` for never.
     pub ended_after: Option<Duration>,
-    /// How many bytes the store may take before its oldest ended runs are reduced to what is always kept; 0 for any
-    /// size.
+    /// The maximum size of the store in bytes; 0 for no limit. Above it, the oldest ended runs are reduced to
+    /// [`Retention::LEAST`].
     pub max_bytes: u64,
-    /// How old a checkpoint is when it is compressed, in stores that keep documents as files; `None` for never.
+    /// The age at which a checkpoint is compressed, in stores that keep documents as files; `None` for never.
     pub compress_after: Option<Duration>,
 }
 
 impl Default for StoreLimits {
     fn default() -> Self {
-        // A run's latest failed and completed checkpoints stay for good, unless the user asks otherwise.
+        // By default ended runs are never removed, so their latest failed and completed checkpoints remain.
         Self { ended_after: None, max_bytes: 1_000_000_000, compress_after: None }
     }
 }
 
-/// How large what the caller gives may be, in bytes; 0 is no limit.
+/// Size limits for the fields that a caller sets, in bytes; 0 for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeLimits {
-    /// One field.
+    /// The maximum size of one field.
     pub field: u64,
-    /// All fields of the caller's together.
+    /// The maximum total size of all fields.
     pub checkpoint: u64,
 }
 

@@ -1,4 +1,5 @@
-//! A run: one piece of long work, who does it, and how it stands between checkpoints.
+//! Run records: a run is one piece of long-running work. The record stores its owner, its sessions and the
+//! state of the work between checkpoints.
 
 use derive_getters::Getters;
 use jiff::Timestamp;
@@ -9,40 +10,40 @@ use super::{
     RawObject, RunId, Status, StepState, Task, WriteToken,
 };
 
-/// Who runs the work, in terms that tell a live process from a recycled pid.
+/// The process that owns a run, described precisely enough to detect a reused pid.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The process.
+    /// The process id.
     pub(crate) pid: u32,
-    /// Its start time in clock ticks after boot.
+    /// The start time of the process, in clock ticks since boot.
     #[getter(copy)]
     pub(crate) start_ticks: Option<u64>,
-    /// The boot it belongs to.
+    /// The id of the boot that the process belongs to.
     pub(crate) boot_id: Option<String>,
-    /// The pid namespace it was seen in.
+    /// The pid namespace in which the process id is valid.
     pub(crate) pid_namespace: Option<String>,
-    /// The machine.
+    /// The id of the machine.
     pub(crate) machine_id: Option<String>,
-    /// What it is called, for people.
+    /// The name of the process, for display.
     pub(crate) name: Option<String>,
 }
 
-/// Who has taken a stopped run over. It holds from the continuing run's first checkpoint on, and before that as long as
-/// that run may still make one.
+/// The claim of a run that continues a stopped run. The claim is in force once the continuing run has a
+/// checkpoint, and before that as long as that run can still create one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claim {
     /// The continuing run.
     pub(crate) by_run: RunId,
-    /// When.
+    /// The time of the claim.
     pub(crate) at: Timestamp,
 }
 
-/// An instant in wall time and, within one boot, in a time that never jumps.
+/// An instant, in wall-clock time and in monotonic time since boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClockReading {
-    /// Wall time.
+    /// The wall-clock time.
     pub(crate) at: Timestamp,
-    /// Which boot `uptime_ms` counts from.
+    /// The boot that `uptime_ms` counts from.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) boot_id: Option<String>,
     /// Milliseconds since that boot.
@@ -53,56 +54,57 @@ pub(crate) struct ClockReading {
 /// One session of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Session {
-    /// The caller's name for it.
+    /// The caller's id for the session.
     pub(crate) id: String,
-    /// When it began.
+    /// When the session began.
     pub(crate) started: ClockReading,
-    /// How long it had lasted at its last write.
+    /// The duration of the session at its last write, in milliseconds.
     pub(crate) elapsed_ms: u64,
-    /// Its checkpoints so far.
+    /// The number of checkpoints so far.
     pub(crate) checkpoints: u64,
 }
 
-/// A commit that was made, so that a writer whose reply was lost finds it.
+/// A recent commit. A writer whose reply was lost finds its commit here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecentCommit {
     /// The writer's token.
     pub(crate) token: WriteToken,
-    /// The checkpoint it wrote or folded into; 0 for none.
+    /// The sequence of the checkpoint that was written or folded into; 0 for none.
     pub(crate) sequence: u64,
-    /// Whether it was folded.
+    /// Whether the trigger was folded into an existing checkpoint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) coalesced: bool,
 }
 
-/// A write that only kept house, so that lists of runs go on by the last one that did not.
+/// The last maintenance write. Lists of runs ignore it and sort by the last write that was part of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MaintenanceState {
-    /// The stamp of that write.
+    /// The stamp of the maintenance write.
     pub(crate) stamp: u64,
-    /// The stamp of the last write before it that was part of the work.
+    /// The stamp of the last earlier write that was part of the work.
     pub(crate) written: u64,
 }
 
-/// What a run remembers of its captures, so that the next one costs no more than the first.
+/// Facts about earlier captures. With them, the cost of a capture does not grow with the number of captures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct CaptureHistory {
-    /// Sequence of the newest checkpoint that holds a workspace; 0 for none. Its list of touched files is the one to add to.
+    /// The sequence of the newest checkpoint with a workspace; 0 for none. The next capture extends its list
+    /// of touched files.
     pub(crate) latest: u64,
-    /// When the workspace was last looked at.
+    /// The time of the last capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<Timestamp>,
-    /// The commit the run began at; empty where there was none yet.
+    /// The commit at which the run began; empty if the repository had no commit yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
-    /// The commit up to which the touched files are known.
+    /// The commit up to which the touched files are recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<String>,
-    /// The largest resident set seen.
+    /// The largest resident set observed so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) peak_rss: Option<u64>,
-    /// Folders that are watched in this run, beside those of the configuration.
+    /// Folders that this run watches in addition to the configured ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) watch: Vec<String>,
 }
@@ -113,163 +115,164 @@ impl CaptureHistory {
     }
 }
 
-/// How the work stands between checkpoints; the next one starts from here.
+/// The state of the work between checkpoints. The next checkpoint starts from it.
 #[derive(Getters, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkingState {
-    /// The phase.
+    /// The current phase.
     pub(crate) phase: Option<Phase>,
-    /// What the work is about.
+    /// A summary of the work.
     pub(crate) task_summary: Option<String>,
-    /// What has to be true in the end.
+    /// The success criteria.
     pub(crate) criteria: Vec<Criterion>,
-    /// The tasks.
+    /// The tasks of the plan.
     pub(crate) tasks: Vec<Task>,
-    /// Files that were written, as far as somebody said so; the newest last.
+    /// The files that were reported as written, newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<FileRef>,
-    /// The step of the plan.
+    /// The current step of the plan.
     pub(crate) step_state: Option<StepState>,
-    /// The agent's context.
+    /// The state of the agent's context.
     pub(crate) context_digest: Option<ContextDigest>,
-    /// Decisions, none ever dropped.
+    /// All decisions; none is ever dropped.
     pub(crate) decisions: Vec<Decision>,
     /// The newest lines of the log.
     pub(crate) log: Vec<LogLine>,
-    /// Steps that have begun and not ended, as they began.
+    /// The steps that have begun and not ended.
     pub(crate) open_steps: Vec<StepState>,
-    /// Outcomes that were let go before the next checkpoint could hold them.
+    /// The number of outcomes that were dropped since the last checkpoint.
     pub(crate) outcomes_dropped: u64,
 }
 
-/// Where a run came from, if it was not recorded in this store.
+/// The origin of a run that was not recorded in this store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOrigin {
-    /// How it came: `import`, `bundle` or `copy`.
+    /// How the run got here: `import`, `bundle` or `copy`.
     pub kind: String,
-    /// The file, folder or store that it came from.
+    /// The file, folder or store that the run came from.
     pub from: String,
-    /// When.
+    /// When the run was added to this store.
     pub at: Timestamp,
 }
 
-/// The record of one run, rewritten by every write to it.
+/// The record of one run. Every write to the run rewrites it.
 #[derive(Getters, Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Its id.
+    /// The id of the run.
     pub(crate) run_id: RunId,
-    /// What people call it.
+    /// The title of the run, for display.
     pub(crate) title: Option<String>,
-    /// The plan it follows.
+    /// The plan that the run follows.
     pub(crate) plan: Option<String>,
-    /// The checkpoint it continues.
+    /// The checkpoint of another run that this run continues.
     pub(crate) parent: Option<CheckpointId>,
-    /// When it began.
+    /// When the run began.
     #[getter(copy)]
     pub(crate) started_at: Timestamp,
-    /// When it was last written.
+    /// When the run was last written.
     #[getter(copy)]
     pub(crate) updated_at: Timestamp,
-    /// When it ended.
+    /// When the run ended; `None` while it is open.
     #[getter(copy)]
     pub(crate) ended_at: Option<Timestamp>,
-    /// How it stands.
+    /// The status of the run.
     #[getter(copy)]
     pub(crate) status: Status,
-    /// Its profile.
+    /// The profile of the run.
     #[getter(copy)]
     pub(crate) profile: Profile,
-    /// Who runs it; none for runs kept by hand.
+    /// The process that owns the run; `None` for a run that is managed manually.
     pub(crate) owner: Option<Owner>,
-    /// The last sign of life.
+    /// The time of the owner's last sign of life.
     #[getter(copy)]
     pub(crate) heartbeat: Option<Timestamp>,
-    /// Who has taken it over.
+    /// The claim of the run that continues this one.
     #[getter(skip)]
     pub(crate) claim: Option<Claim>,
-    /// How often it was resumed.
+    /// The number of resume attempts.
     pub(crate) attempts: u64,
-    /// When it was last resumed.
+    /// The time of the last resume attempt.
     #[getter(skip)]
     pub(crate) attempted_at: Option<Timestamp>,
-    /// Whether it is no longer offered for resuming.
+    /// Whether the run was dismissed: it is no longer offered for resuming.
     pub(crate) dismissed: bool,
-    /// Why it does not go on, where that was noted.
+    /// Why the work stopped, if that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) interruption: Option<Interruption>,
-    /// The agent that does the work, by the name that its hooks use.
+    /// The agent that does the work, under the name that its hooks use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// Where it came from, if not from work that this store has seen. Such a run is foreign: it is not given to an agent
-    /// unless a person asks for it.
+    /// The origin of a run that was not recorded in this store. Such a run is foreign: its content is passed
+    /// to an agent only if a user requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[getter(skip)]
     pub(crate) origin: Option<RunOrigin>,
-    /// The project's root.
+    /// The root folder of the project.
     pub(crate) project: Option<String>,
-    /// The worktree.
+    /// The git worktree.
     pub(crate) worktree: Option<String>,
-    /// The branch at the start of the newest session.
+    /// The git branch at the start of the newest session.
     pub(crate) branch: Option<String>,
-    /// The user.
+    /// The name of the user.
     pub(crate) user: Option<String>,
-    /// The command, where Milepost started one.
+    /// The command that Milepost started, if any.
     pub(crate) command: Option<Vec<String>>,
-    /// The newest session; earlier ones are summed up below.
+    /// The newest session. `sessions` and `earlier_ms` summarise the earlier ones.
     #[getter(skip)]
     pub(crate) session: Option<Session>,
-    /// How many sessions there were.
+    /// The number of sessions.
     pub(crate) sessions: u64,
-    /// How long the earlier sessions lasted together.
+    /// The total duration of the earlier sessions, in milliseconds.
     #[getter(skip)]
     pub(crate) earlier_ms: u64,
     /// Checkpoints up to this sequence are completed; 0 for none.
     #[getter(skip)]
     pub(crate) completed_through: u64,
-    /// Sequence of the newest failed checkpoint; 0 for none.
+    /// The sequence of the newest failed checkpoint; 0 for none.
     #[getter(skip)]
     pub(crate) latest_failed: u64,
-    /// Sequence of the newest completed checkpoint; 0 for none.
+    /// The sequence of the newest completed checkpoint; 0 for none.
     #[getter(skip)]
     pub(crate) latest_completed: u64,
-    /// Sequence of the newest checkpoint that holds a state; 0 for none.
+    /// The sequence of the newest checkpoint with a state; 0 for none.
     #[getter(skip)]
     pub(crate) latest_state: u64,
-    /// What it remembers of its captures.
+    /// Facts about the earlier captures.
     #[serde(default, skip_serializing_if = "CaptureHistory::is_empty")]
     #[getter(skip)]
     pub(crate) captures: CaptureHistory,
-    /// How often pins and tags of checkpoints were changed, so that pruning notices a pin that came meanwhile.
+    /// The number of changes to pins and tags. Pruning compares it to detect a pin added while it runs.
     #[serde(default)]
     #[getter(skip)]
     pub(crate) marks_changed: u64,
-    /// The last write that only kept house.
+    /// The last maintenance write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[getter(skip)]
     pub(crate) maintenance: Option<MaintenanceState>,
-    /// The newest commits.
+    /// The most recent commits.
     #[getter(skip)]
     pub(crate) recent: Vec<RecentCommit>,
-    /// How the work stands.
+    /// The state of the work between checkpoints.
     pub(crate) working: WorkingState,
-    /// Members of a newer version.
+    /// Members that a newer version wrote.
     #[serde(default, skip_serializing_if = "RawObject::is_empty")]
     pub(crate) extra: RawObject,
 }
 
 impl RunRecord {
-    /// Whether it came from elsewhere: such a run is given to an agent only if a person asks for it.
+    /// Returns true if the run was not recorded in this store. The content of such a run is passed to an
+    /// agent only if a user requests it.
     pub fn is_foreign(&self) -> bool {
         self.origin.is_some()
     }
 
-    /// Where it came from, if it was not recorded in this store.
+    /// Returns the origin of a run that was not recorded in this store.
     #[cfg(feature = "internal")]
     pub fn origin(&self) -> Option<&RunOrigin> {
         self.origin.as_ref()
     }
 
-    /// A record of a run that begins now.
+    /// Creates the record of a run that begins at `now`.
     pub fn new(run_id: RunId, profile: Profile, now: Timestamp) -> Self {
         Self {
             run_id,
@@ -311,22 +314,22 @@ impl RunRecord {
         }
     }
 
-    /// The folder that it works in: its worktree, or the project's root outside repositories.
+    /// Returns the folder that the run works in: its worktree, or the project root outside git.
     pub fn folder(&self) -> Option<&String> {
         self.worktree.as_ref().or(self.project.as_ref())
     }
 
-    /// Whether the run has not ended.
+    /// Returns true if the run has not ended.
     pub fn is_open(&self) -> bool {
         !self.status.is_terminal()
     }
 
-    /// The caller's name for the newest session.
+    /// Returns the caller's id for the newest session.
     pub fn session_id(&self) -> Option<&str> {
         self.session.as_ref().map(|session| session.id.as_str())
     }
 
-    /// Milliseconds over all sessions.
+    /// Returns the total duration of all sessions, in milliseconds.
     pub fn total_ms(&self) -> u64 {
         self.earlier_ms.saturating_add(self.session.as_ref().map_or(0, |s| s.elapsed_ms))
     }

@@ -1,14 +1,14 @@
-//! The JSON Schema of a stored checkpoint: the body's, and the seal that Milepost adds to it.
+//! Generates the JSON Schema of a stored checkpoint: the body and the seal that Milepost adds to it.
 
 use super::Body;
 
-/// The JSON Schema of a checkpoint as it is stored.
+/// Returns the JSON Schema of a stored checkpoint.
 pub fn schema() -> schemars::Schema {
     let mut schema = schemars::schema_for!(Body);
     let members = schema.ensure_object();
     if let Some(properties) = members.get_mut("properties").and_then(|p| p.as_object_mut()) {
         let seal = serde_json::json!({
-            "description": "The seal, last in the document; never given by a caller.",
+            "description": "The seal, the last member of the document; set by Milepost, never by a caller.",
             "type": "object",
             "properties": {
                 "format_version": { "type": "integer", "minimum": 1 },

@@ -1,14 +1,14 @@
-//! One task of a plan: the caller's object, carried verbatim, with its subtasks beside it or inside it.
-//! A subtask is named `PARENT/CHILD`: a task of that id, or the member CHILD of the parent's own `subtasks`.
+//! One task of a plan: the caller's JSON object, stored verbatim. A subtask is addressed as `PARENT/CHILD`.
+//! It is either a task with that id or the entry CHILD in the `subtasks` member of its parent.
 
 use super::{FromRawJson, JsonPath, RawJson, RawObject, TaskStatus, ValidationError};
 
-/// The member of a task that holds its subtasks.
+/// The member that contains a task's subtasks.
 const SUBTASKS: &str = "subtasks";
-/// The member that says where a task comes from.
+/// The member that names the origin of a task.
 const ORIGIN: &str = "origin";
 
-/// One task of a plan: the caller's object, its members in their order and verbatim.
+/// One task of a plan: the caller's JSON object, with its members verbatim and in their original order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     id: String,
@@ -17,7 +17,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task of one's own.
+    /// Creates a task with an id, a status and an optional title.
     pub fn new(id: &str, status: &str, title: Option<&str>) -> Result<Self, ValidationError> {
         let mut fields = RawObject::default();
         fields.set("id", RawJson::of(id)?);
@@ -28,34 +28,34 @@ impl Task {
         Ok(Self { id: id.to_owned(), status: status.to_owned(), fields })
     }
 
-    /// An item of an agent's to-do list, in the agent's words.
+    /// Creates a task for an item of an agent's to-do list.
     pub fn todo(id: &str, status: &str, title: &str) -> Result<Self, ValidationError> {
         let mut task = Self::new(id, status, Some(title))?;
         task.fields.set(ORIGIN, RawJson::of("todo")?);
         Ok(task)
     }
 
-    /// Whether it is an item of an agent's to-do list.
+    /// Returns true if the task is an item of an agent's to-do list.
     pub fn is_todo(&self) -> bool {
         self.fields.get(ORIGIN).is_some_and(|raw| raw.get() == "\"todo\"")
     }
 
-    /// Its id within the run.
+    /// Returns the id of the task within the run.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How it stands, in the caller's words.
+    /// Returns the status exactly as the caller wrote it.
     pub fn status(&self) -> &str {
         &self.status
     }
 
-    /// Its title, where it has one.
+    /// Returns the title, if the task has one.
     pub fn title(&self) -> Option<String> {
         self.fields.get("title").and_then(|raw| serde_json::from_str(raw.get()).ok())
     }
 
-    /// Sets members, keeping the place of those that are there and every other member as it is.
+    /// Sets the status, and the title if given. All other members and the order of members do not change.
     pub fn update(&mut self, status: &str, title: Option<&str>) -> Result<(), ValidationError> {
         self.fields.set("status", RawJson::of(status)?);
         self.status = status.to_owned();
@@ -65,17 +65,17 @@ impl Task {
         Ok(())
     }
 
-    /// Whether it ended well.
+    /// Returns true if the task ended successfully.
     pub fn is_completed(&self) -> bool {
         matches!(self.status.as_str(), "done" | "completed" | "complete")
     }
 
-    /// Whether it ended badly.
+    /// Returns true if the task failed.
     pub fn is_failed(&self) -> bool {
         self.status == "failed"
     }
 
-    /// Whether it stands so; every word for a good end is as good as the others.
+    /// Returns true if the task has this status. All statuses that mean success are equivalent.
     pub fn is(&self, status: TaskStatus) -> bool {
         match status {
             TaskStatus::Done | TaskStatus::Completed => self.is_completed(),
@@ -83,17 +83,17 @@ impl Task {
         }
     }
 
-    /// Whether it has ended, well or not, or was left out.
+    /// Returns true if the task has succeeded, failed or been skipped.
     pub fn has_ended(&self) -> bool {
         self.is_completed() || self.is_failed() || self.status == "skipped"
     }
 
-    /// The subtasks that the caller's object holds itself: those that are objects with an id and a status.
+    /// Returns the entries of the `subtasks` member that are objects with an id and a status.
     pub fn subtasks(&self) -> Vec<Self> {
         self.elements().iter().filter_map(Self::subtask).collect()
     }
 
-    /// What the member `subtasks` holds, whatever it is.
+    /// Returns all entries of the `subtasks` member, valid or not.
     fn elements(&self) -> Vec<RawJson> {
         let raw = self.fields.get(SUBTASKS);
         raw.and_then(|raw| Vec::from_raw(raw.get(), &JsonPath::Root).ok()).unwrap_or_default()
@@ -103,7 +103,7 @@ impl Task {
         Self::from_raw(element.get(), &JsonPath::Root).ok()
     }
 
-    /// Puts a subtask into the caller's object, in the place of the one with its id; the others stay as they are.
+    /// Replaces the entry of `subtasks` that has the same id. The other entries do not change.
     fn set_subtask(&mut self, subtask: &Self) -> Result<(), ValidationError> {
         let mut all = self.elements();
         let same = |element: &&mut RawJson| Self::subtask(element).is_some_and(|old| old.id == subtask.id);
@@ -114,7 +114,8 @@ impl Task {
         Ok(())
     }
 
-    /// The task whose own object holds the subtask `id`, and that subtask. Ids may hold slashes of their own.
+    /// Finds the subtask `id` inside its parent and returns both. Tries every slash as the separator, because
+    /// ids can contain slashes.
     fn find_nested(tasks: &[Self], id: &str) -> Option<(Self, Self)> {
         id.match_indices('/').find_map(|(at, _)| {
             let (parent, child) = (id.get(..at)?, id.get(at + 1..)?);
@@ -124,13 +125,14 @@ impl Task {
         })
     }
 
-    /// Finds a task, or a subtask by `PARENT/CHILD`.
+    /// Finds a task by its id, or a subtask by `PARENT/CHILD`.
     pub fn find(tasks: &[Self], id: &str) -> Option<Self> {
         let task = tasks.iter().find(|task| task.id == id).cloned();
         task.or_else(|| Self::find_nested(tasks, id).map(|(_, subtask)| subtask))
     }
 
-    /// The task to keep when the task `id` now stands so: its parent where the parent's object holds it.
+    /// Returns the task to record after the status of `id` changes. For a subtask inside its parent, this is
+    /// the updated parent. If no such task exists, this is a new task.
     pub fn changed(
         tasks: &[Self],
         id: &str,
@@ -152,7 +154,7 @@ impl Task {
         }
     }
 
-    /// The ids of tasks and subtasks for which `holds` is true, in their order.
+    /// Returns the ids of the tasks and subtasks for which `holds` returns true, in order.
     pub fn ids(tasks: &[Self], holds: fn(&Self) -> bool) -> Vec<String> {
         let mut found = Vec::new();
         for task in tasks {
@@ -192,7 +194,7 @@ impl schemars::JsonSchema for Task {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "One task of a plan; members beside these are kept verbatim.",
+            "description": "One task of a plan; additional members are kept verbatim.",
             "type": "object",
             "properties": {
                 "id": { "type": "string" },
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&changed).unwrap(), expected);
         assert_eq!(Task::ids(std::slice::from_ref(&changed), Task::is_failed), ["t/a"]);
         assert_eq!(Task::ids(&[changed], Task::is_completed), ["t/b"]);
-        // What is no subtask hides none, and stays; a parent's id may have a slash.
+        // Invalid entries hide no subtask and are preserved. The id of a parent can contain a slash.
         let text = r#"{"id":"p/q","status":"pending","subtasks":["x",{"id":"no status"},{"id":"a","status":"pending"}]}"#;
         let odd = [Task::from_raw(text, &JsonPath::Root).unwrap()];
         let changed = Task::changed(&odd, "p/q/a", TaskStatus::Done, None).unwrap();
@@ -240,7 +242,7 @@ mod tests {
             assert!(Task::find(std::slice::from_ref(&changed), &id).is_some(), "{id} is found by its name");
         }
         assert_eq!(Task::ids(&[changed], Task::is_completed), ["p/q/a"]);
-        // One that the parent does not hold is a task of its own.
+        // An id that is not an entry of the parent creates a separate task.
         assert_eq!(Task::changed(&tasks, "t/new", TaskStatus::Done, None).unwrap().id(), "t/new");
     }
 }

@@ -1,4 +1,4 @@
-//! What capture saw of the workspace: git, watched directories, memory.
+//! The captured state of a workspace: git, watched folders and memory.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use data_encoding::BASE64;
 
 use super::{FromRawJson, JsonPath, ValidationError, json::kind_of, record};
 
-/// A path as it is on disk: text where it is UTF-8, else its bytes in base64.
+/// A path exactly as it is on disk: text if it is UTF-8, otherwise its bytes in base64.
 #[derive(
     Debug,
     Clone,
@@ -21,17 +21,17 @@ use super::{FromRawJson, JsonPath, ValidationError, json::kind_of, record};
 )]
 #[serde(untagged)]
 pub enum PathText {
-    /// A path that is UTF-8.
+    /// A path that is valid UTF-8.
     Text(String),
-    /// A path that is not.
+    /// A path that is not valid UTF-8.
     Bytes {
-        /// Its bytes, in base64.
+        /// The bytes of the path, in base64.
         b64: String,
     },
 }
 
 impl PathText {
-    /// A path by its bytes.
+    /// Creates a path from its bytes.
     pub fn of(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::Text(text.to_owned()),
@@ -39,7 +39,7 @@ impl PathText {
         }
     }
 
-    /// Its bytes; `None` where they are no base64.
+    /// Returns the bytes of the path, or `None` if the base64 is invalid.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         match self {
             Self::Text(text) => Some(text.as_bytes().to_vec()),
@@ -47,7 +47,7 @@ impl PathText {
         }
     }
 
-    /// What a map of paths calls it: the text, or `b64:` and its bytes in base64.
+    /// Returns the key for this path in a map: the text, or `b64:` followed by the base64 bytes.
     pub fn key(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -59,80 +59,80 @@ impl PathText {
 impl FromRawJson for PathText {
     fn from_raw(text: &str, path: &JsonPath<'_>) -> Result<Self, ValidationError> {
         serde_json::from_str(text)
-            .map_err(|_| ValidationError::at(path, format!("{} where a path is needed", kind_of(text))))
+            .map_err(|_| ValidationError::at(path, format!("expected a path, found {}", kind_of(text))))
     }
 }
 
 record! {
-    /// A rename seen in the index.
+    /// A renamed file in the git index.
     pub struct RenamedFile {
-        /// Where it was.
+        /// The old path.
         from: PathText [required],
-        /// Where it is.
+        /// The new path.
         to: PathText [required],
     }
 }
 
 record! {
-    /// What git said.
+    /// The state of the git worktree.
     #[derive(Default)]
     pub struct GitFacts {
-        /// The branch.
+        /// The current branch.
         branch: Option<String> [optional],
-        /// Why there are no facts, or fewer.
+        /// The reason why facts are missing or incomplete.
         error: Option<String> [optional],
-        /// The commit.
+        /// The current commit.
         head: Option<String> [optional],
-        /// Where the worktree differs from the index.
+        /// Paths where the worktree differs from the index.
         modified: Vec<PathText> [optional],
-        /// What was renamed.
+        /// The renamed files.
         renamed: Vec<RenamedFile> [optional],
-        /// Where the index differs from the commit.
+        /// Paths where the index differs from the commit.
         staged: Vec<PathText> [optional],
-        /// What git does not know.
+        /// Paths that git does not track.
         untracked: Vec<PathText> [optional],
     }
 }
 
 record! {
-    /// What stood in the watched directories.
+    /// The content of the watched folders.
     #[derive(Default)]
     pub struct WatchedFiles {
-        /// Why there are no facts, or fewer.
+        /// The reason why files are missing or incomplete.
         error: Option<String> [optional],
-        /// The files.
+        /// The paths of the files.
         files: Vec<PathText> [optional],
-        /// Their sizes in bytes.
+        /// The sizes in bytes, by path.
         sizes: BTreeMap<String, u64> [optional],
     }
 }
 
 record! {
-    /// How much memory the watched processes used.
+    /// The memory usage of the watched processes, in bytes.
     #[derive(Default)]
     pub struct MemoryUsage {
-        /// Heap in use, where known.
+        /// The heap in use, if known.
         heap_used: Option<u64> [optional],
-        /// The largest resident set so far.
+        /// The largest resident set observed in the run so far.
         peak_rss: Option<u64> [optional],
-        /// The resident set.
+        /// The resident set size.
         rss: Option<u64> [optional],
     }
 }
 
 record! {
-    /// What capture saw.
+    /// The captured state of a workspace.
     #[derive(Default)]
     pub struct Workspace {
-        /// Every file touched since the run began.
+        /// Every file that was touched since the run began.
         files_modified: Vec<PathText> [optional],
-        /// What git said.
+        /// The state of the git worktree.
         git: Option<GitFacts> [optional],
-        /// Memory of the watched processes.
+        /// The memory usage of the watched processes.
         memory: Option<MemoryUsage> [optional],
-        /// What was left out, and why.
+        /// What was omitted, and why.
         skipped: Vec<String> [optional],
-        /// The watched directories.
+        /// The content of the watched folders.
         watched: Option<WatchedFiles> [optional],
     }
 }

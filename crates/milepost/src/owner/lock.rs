@@ -1,5 +1,6 @@
-//! The lock file of a run's owner: held as long as the process lives, seen also where its pid is not (another pid
-//! namespace of the same machine). Whether it is held is asked of the kernel; the file's content says nothing.
+//! The lock file of a run's owner. The owner holds the lock while it is running, and other processes can see
+//! this even if they cannot see its pid, such as in another pid namespace of the same machine. Only the
+//! kernel's lock counts; the file's content is never read.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -9,7 +10,7 @@ use crate::fs::atomic;
 use crate::fs::bounded;
 use crate::model::RunId;
 
-/// A lock that is held until it is dropped.
+/// A held lock. Dropping it releases the lock and removes the file.
 #[derive(Debug)]
 pub struct OwnerLock {
     path: PathBuf,
@@ -21,7 +22,7 @@ fn lock_path(folder: &Path, run: &RunId) -> PathBuf {
     folder.join(format!("{run}.lock"))
 }
 
-/// Takes the lock of a run; `None` where somebody holds it.
+/// Acquires the lock of a run. Returns `None` if it is already held.
 pub fn acquire(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
     if fs::symlink_metadata(folder).is_ok_and(|about| about.is_symlink()) {
         let why = format!("{} is a symbolic link, which is not followed here", folder.display());
@@ -37,20 +38,20 @@ pub fn acquire(folder: &Path, run: &RunId) -> io::Result<Option<OwnerLock>> {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),
         }
-        // Whoever let go of it may have removed the file in between: a lock on a removed file holds nothing.
+        // The previous holder may have removed the file. A lock on a removed file protects nothing.
         if is_still_there(&file, &path) {
             return Ok(Some(OwnerLock { path, file, pid: std::process::id() }));
         }
     }
 }
 
-/// Whether somebody holds the lock of a run; never where there is no lock file, or locks do not work.
+/// Whether the lock of a run is held. Returns `false` if there is no lock file or locks do not work.
 pub fn is_held(folder: &Path, run: &RunId) -> bool {
     let Ok(file) = bounded::open(&lock_path(folder, run)) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Removes the lock file of a run that is gone.
+/// Removes the lock file of a deleted run.
 pub(crate) fn remove_lock_file(folder: &Path, run: &RunId) {
     let _ = fs::remove_file(lock_path(folder, run));
 }
@@ -71,7 +72,7 @@ fn is_still_there(file: &File, path: &Path) -> bool {
 
 impl Drop for OwnerLock {
     fn drop(&mut self) {
-        // A forked child has the parent's lock in its hands, and it is not the child's to give up.
+        // A forked child inherits the parent's lock and must not release it.
         if self.pid == std::process::id() {
             let _ = fs::remove_file(&self.path);
             let _ = self.file.unlock();

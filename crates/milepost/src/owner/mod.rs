@@ -1,5 +1,6 @@
-//! The process that owns a run, and whether it is alive. In: a pid, or a recorded owner. Out: an owner described so that
-//! pid reuse is noticed, or its liveness; a lock that is held while it runs. Must not read more than /proc and lock files.
+//! Identifies the process that owns a run and determines whether it is alive. Takes a pid or a recorded
+//! owner; returns an owner, described so that pid reuse is detected, or its liveness. Reads only `/proc`,
+//! the machine id and lock files.
 
 pub mod lock;
 
@@ -11,21 +12,21 @@ use crate::clock;
 use crate::fs::proc;
 use crate::model::Owner;
 
-/// Whether an owner still runs.
+/// Whether an owner is still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
-    /// It runs.
+    /// The process is running.
     Alive,
-    /// It is gone, a zombie, or its pid belongs to another process now.
+    /// The process has ended or is a zombie, or its pid belongs to another process now.
     Dead,
-    /// It cannot be seen from here, and its heartbeat is recent or was never given.
+    /// The process is not visible from here, and its heartbeat is recent or was never recorded.
     Unknown,
-    /// It cannot be seen from here, and its heartbeat is old.
+    /// The process is not visible from here, and its heartbeat is old.
     PresumedDead,
 }
 
 impl Liveness {
-    /// What programs are told: true, false, or null for unknown.
+    /// The value in JSON output: true, false, or null for unknown.
     pub fn as_bool(self) -> Option<bool> {
         match self {
             Self::Alive => Some(true),
@@ -35,7 +36,7 @@ impl Liveness {
     }
 }
 
-/// Describes a process as an owner; `None` if there is no such process.
+/// Describes a process as an owner. Returns `None` if the process does not exist.
 pub fn describe(pid: u32) -> Option<Owner> {
     let stat = read_stat(pid);
     if cfg!(target_os = "linux") && stat.is_none() {
@@ -55,7 +56,7 @@ fn describe_owner(pid: u32, stat: Option<Stat>) -> Owner {
     }
 }
 
-/// Judges a recorded owner. `interval` is how often its heartbeat is due.
+/// Determines whether a recorded owner is alive. `interval` is the expected time between heartbeats.
 pub fn liveness(
     owner: &Owner,
     heartbeat: Option<Timestamp>,
@@ -83,9 +84,9 @@ pub fn liveness(
     }
 }
 
-/// Whether a recorded owner is this very process.
+/// Whether a recorded owner is the current process.
 pub fn is_this_process(owner: &Owner) -> bool {
-    // Its name does not count: a process may change it.
+    // The name is ignored, because a process may change it.
     let same = |this: Owner| Owner { name: owner.name.clone(), ..this } == *owner;
     owner.pid == std::process::id() && describe(owner.pid).is_some_and(same)
 }
@@ -95,20 +96,21 @@ pub fn ancestors() -> Vec<u32> {
     ancestor_stats().map(|(pid, _)| pid).collect()
 }
 
-/// The nearest ancestor of this process whose name is none of these.
+/// The nearest ancestor of this process whose name is not in `names`.
 pub fn nearest_ancestor_not_named(names: &[&str]) -> Option<Owner> {
     let other = |stat: &Stat| !names.contains(&stat.name.as_str());
     let (pid, stat) = ancestor_stats().find(|(_, stat)| stat.as_ref().is_some_and(other))?;
     Some(describe_owner(pid, stat))
 }
 
-/// The name of the nearest ancestor of this process that is one of these programs, started by itself or by an interpreter.
+/// The name of the nearest ancestor of this process that is one of these programs, started
+/// directly or through an interpreter.
 pub fn ancestor_named(programs: &[&str]) -> Option<String> {
     let is_one = |name: &str| programs.contains(&name.rsplit('/').next().unwrap_or_default());
     ancestor_stats().find_map(|(pid, stat)| {
         let name = stat.map(|stat| stat.name).filter(|name| is_one(name));
         let line = || proc::read_file(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        // The program and, for an interpreter, its script.
+        // Check the program and, for an interpreter, its script.
         let program = |line: &str| -> Option<String> {
             let arguments = line.split('\0').filter(|text| !text.starts_with('-')).take(2);
             arguments.into_iter().find(|argument| is_one(argument)).map(str::to_owned)
@@ -117,12 +119,12 @@ pub fn ancestor_named(programs: &[&str]) -> Option<String> {
     })
 }
 
-/// This process's ancestors, nearest first, each looked at when it is asked for. The last one may not let itself be seen.
+/// This process's ancestors, nearest first, each read on demand. The last one may be unreadable.
 fn ancestor_stats() -> impl Iterator<Item = (u32, Option<Stat>)> {
     let mut next = Some(parent());
     let mut seen = Vec::new();
     std::iter::from_fn(move || {
-        // Pids may change hands meanwhile: none is looked at twice.
+        // A pid may be reused in the meantime, so none is read twice.
         let pid = next.take().filter(|pid| *pid > 0 && !seen.contains(pid))?;
         seen.push(pid);
         let stat = read_stat(pid);
@@ -149,7 +151,7 @@ fn read_stat(pid: u32) -> Option<Stat> {
     proc::read_file(&format!("/proc/{pid}/stat")).and_then(|text| parse_stat(&text))
 }
 
-/// The name may hold anything, parentheses and spaces included: what follows counts from the last `)`.
+/// Parses `/proc/PID/stat`. The name may contain any character, so fields are counted from the last `)`.
 fn parse_stat(text: &str) -> Option<Stat> {
     let open = text.find('(')?;
     let close = text.rfind(')')?;

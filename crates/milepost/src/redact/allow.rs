@@ -1,22 +1,23 @@
-//! The allow list: values that look like secrets, but that the user wants to keep.
+//! The allow list: values that look like secrets but that the user wants to keep.
 
 use std::sync::Arc;
 
 use crate::model::ValidationError;
 
-/// Values that redaction leaves in place. Each entry is one value, or with a `*` at its end the beginning of values.
+/// Values that redaction does not replace. An entry is an exact value, or a prefix if it ends with `*`.
 /// Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList(Option<Arc<[String]>>);
 
 impl AllowList {
-    /// The fewest characters before a `*`: shorter beginnings would allow what nobody has looked at.
+    /// Minimum number of characters before a `*`. A shorter prefix would allow values the user never saw.
     pub const SHORTEST_PREFIX: usize = 4;
 
-    /// A list without entries: nothing is allowed.
+    /// A list without entries, which allows nothing.
     pub const EMPTY: Self = Self(None);
 
-    /// A list of these entries. Empty ones are refused, and those that are little more than a `*`.
+    /// Creates a list from these entries. Rejects empty entries and prefixes shorter than
+    /// [`Self::SHORTEST_PREFIX`].
     pub fn new<S: Into<String>>(entries: impl IntoIterator<Item = S>) -> Result<Self, ValidationError> {
         let entries: Vec<String> = entries.into_iter().map(Into::into).collect();
         for (n, entry) in entries.iter().enumerate() {
@@ -35,12 +36,12 @@ impl AllowList {
         Ok(Self((!entries.is_empty()).then(|| entries.into())))
     }
 
-    /// The entries as they were given.
+    /// The entries as passed to [`AllowList::new`].
     pub fn entries(&self) -> &[String] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Whether a value that looks like a secret may stay.
+    /// Whether an entry matches this value.
     pub fn allows(&self, value: &str) -> bool {
         self.entries().iter().any(|entry| match entry.strip_suffix('*') {
             Some(start) => value.starts_with(start),

@@ -1,5 +1,6 @@
-//! Passwords in command lines: `mysql -pX`, `sshpass -p X`, `docker login -p X`, in texts and in argument lists. Each
-//! command is scanned once, from its program to its end, so that the time is linear in the text.
+//! Finds passwords in command lines such as `mysql -pX`, `sshpass -p X` and `docker login -p X`, in text and
+//! in argument lists. Scans each command once, from the program name to the end of the command, so the time
+//! is linear in the length of the text.
 
 use super::secret_likelihood;
 use super::text::{ByteClass, Text};
@@ -9,14 +10,14 @@ enum FlagValue {
     Attached,
     Next,
     Either,
-    /// As the next word, which begins with `pass:`.
+    /// In the next word, after `pass:`.
     Source,
 }
 
 struct Program {
-    /// The first word, in lower case. A trailing `*` stands for any end of the word.
+    /// Names of the program, in lower case. A trailing `*` matches any suffix.
     names: &'static [&'static str],
-    /// The word after it, if it has to be a particular one.
+    /// The word that must follow the program name. Empty if any word may follow.
     subcommand: &'static str,
     rule: &'static str,
     flags: &'static [(&'static str, FlagValue)],
@@ -57,7 +58,7 @@ static PROGRAMS: [Program; 12] = [
     program(&[WRAPPER], "", "sshpass_password", &[("-p", Either)]),
 ];
 
-/// The second bytes with which a program's name may begin, one bit each.
+/// The bytes that may follow `byte` at the start of a program name, as a bit set.
 pub(super) const fn second_bytes(byte: u8) -> u128 {
     let mut set = 0;
     let mut n = 0;
@@ -92,17 +93,18 @@ impl Program {
 /// Scans the words of one command in order and reports passwords.
 #[derive(Default)]
 pub(super) struct ArgumentScanner {
-    /// The program that the last word named, if it needs a subcommand.
+    /// The program that the previous word named, if it requires a subcommand.
     pending_program: Option<&'static Program>,
     program: Option<&'static Program>,
     pending_flag: Option<FlagValue>,
-    /// For `htpasswd`: whether the password is an argument, and how many names precede it.
+    /// `htpasswd` only: the password is an argument.
     batch: bool,
+    /// `htpasswd` only: the number of names that precede the password.
     names_left: usize,
 }
 
 impl ArgumentScanner {
-    /// Where the password begins in this word, and its rule.
+    /// Returns the offset of the password in this word and its rule.
     pub(super) fn scan_word(&mut self, word: &str) -> Option<(usize, &'static str)> {
         if let (Some(flag_value), Some(program)) = (self.pending_flag.take(), self.program) {
             let from = match flag_value {
@@ -136,7 +138,7 @@ impl ArgumentScanner {
         None
     }
 
-    /// Remembers the program if this word names one, or its subcommand; says whether it does.
+    /// Records the program if this word is its name or its required subcommand. Returns whether it is.
     fn enter_program(&mut self, word: &str) -> bool {
         let found = if let Some(program) = self.pending_program.take() {
             Some(program).filter(|program| program.subcommand == word)
@@ -153,11 +155,11 @@ impl ArgumentScanner {
         found.is_some()
     }
 
-    /// Takes a word of `htpasswd -b [FILE] USER PASSWORD`.
+    /// Reads a word of `htpasswd -b [FILE] USER PASSWORD`. Returns whether it is the password.
     fn scan_htpasswd_word(&mut self, word: &str) -> bool {
         if let Some(flags) = word.strip_prefix('-') {
             self.batch |= flags.contains('b');
-            // Without a file, only the user precedes it.
+            // `-n` omits the file, so only the user precedes the password.
             self.names_left -= usize::from(flags.contains('n') && self.names_left == 2);
             return false;
         }
@@ -170,7 +172,7 @@ impl ArgumentScanner {
 }
 
 fn is_password_value(word: &str) -> bool {
-    // Ports that a container publishes: `-p 8080:80`.
+    // Published ports of a container, such as `-p 8080:80`.
     let ports = word.contains(':') && word.bytes().all(|b| b.is_ascii_digit() || b == b':' || b == b'.');
     !word.is_empty() && !ports && !secret_likelihood::is_placeholder(word)
 }
@@ -186,7 +188,7 @@ pub(super) fn starts_program_name(text: &Text<'_>, at: usize) -> bool {
     name.is_some_and(|name| PROGRAMS.iter().any(|program| program.matches_name(name)))
 }
 
-/// Scans the command whose program begins here and records the passwords in it.
+/// Scans the command whose program name starts at `at` and records its passwords in `text`.
 pub(super) fn scan_command(text: &Text<'_>, at: usize) {
     if at < text.commands_scanned_to.get() || !starts_program_name(text, at) {
         return;
@@ -210,7 +212,7 @@ pub(super) fn scan_command(text: &Text<'_>, at: usize) {
     text.commands_scanned_to.set(at.max(text.commands_scanned_to.get()));
 }
 
-/// The next word of a command; `None` at its end.
+/// Returns the range of the command's next word, or `None` at the end of the command.
 fn next_word(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
     loop {
         match bytes.get(at)? {
@@ -231,7 +233,7 @@ fn next_word(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
     (at > start).then_some((start, at))
 }
 
-/// How far away the quote closes, on the same line.
+/// Returns the offset of the closing quote if it is on the same line.
 fn find_closing_quote(bytes: &[u8], quote: u8) -> Option<usize> {
     bytes.iter().take_while(|b| **b != b'\n').position(|b| *b == quote)
 }

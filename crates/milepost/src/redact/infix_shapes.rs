@@ -1,5 +1,5 @@
-//! Secrets with a known piece in the middle or at the end: `….atlasv1.…`, `…-us12`, signatures in Azure keys. The piece
-//! is searched for first; the text before it is then checked, within a bound.
+//! Finds secrets with a fixed string in the middle or at the end: `….atlasv1.…`, `…-us12`, signatures in
+//! Azure keys. Locates the fixed string first, then checks a bounded length of text before it.
 
 use super::secret_likelihood;
 use super::structures::SecretMatch;
@@ -17,7 +17,7 @@ pub(super) const RULES: [&str; 9] = [
     "terraform_token",
 ];
 
-/// Signatures in keys of Azure: the piece, how much stands before it, and how long the key is.
+/// Signatures in Azure keys: the signature, the number of characters before it, and the length of the key.
 const AZURE_KEYS: [(&[u8], usize, usize); 9] = [
     (b"+ABa", 76, 88),
     (b"+ACR", 42, 52),
@@ -30,7 +30,7 @@ const AZURE_KEYS: [(&[u8], usize, usize); 9] = [
     (b"AzSe", 42, 52),
 ];
 
-/// The second bytes with which a piece may begin, one bit each.
+/// The bytes that may follow `byte` at the start of a fixed string, as a bit set.
 pub(super) const fn second_bytes(byte: u8) -> u128 {
     /// Letters, digits, `_` and `-`.
     const WORD: u128 = 0x07ff_fffe_87ff_fffe_03ff_2000_0000_0000;
@@ -48,7 +48,7 @@ pub(super) const fn second_bytes(byte: u8) -> u128 {
     }
 }
 
-/// A secret whose piece begins here.
+/// Matches a secret whose fixed string starts at `at`.
 pub(super) fn match_infix_shape(text: &Text<'_>, at: usize, byte: u8) -> Option<SecretMatch> {
     match byte {
         b'+' | b'A' => match_azure_key(text, at),
@@ -63,7 +63,7 @@ pub(super) fn match_infix_shape(text: &Text<'_>, at: usize, byte: u8) -> Option<
     }
 }
 
-/// The start of a run of exactly this length and class that ends at `at`.
+/// Start of the run of `class` that ends at `at`, if the run has exactly this length.
 fn exact_run_before(text: &Text<'_>, at: usize, class: ByteClass, length: usize) -> Option<usize> {
     let start = at.checked_sub(length)?;
     let whole = text.bytes[start..at].iter().all(|b| is_in_class(*b, class));
@@ -87,7 +87,7 @@ fn match_azure_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     secret_likelihood::looks_random(&text.text[start..end]).then_some((start, end, rule))
 }
 
-/// 32 hexadecimal digits and a data centre: `…-us12`.
+/// 32 hexadecimal digits followed by a data centre: `…-us12`.
 fn match_mailchimp_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b"-us") {
         return None;
@@ -110,7 +110,7 @@ fn match_terraform_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     (end - from >= 60).then_some((start, end, "terraform_token"))
 }
 
-/// The id of an organisation, `!`, and the session.
+/// An organisation id, `!`, and the session token.
 fn match_salesforce_session(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b"00D") || text.byte_before(at).is_some_and(|b| is_in_class(b, ByteClass::Word))
     {
@@ -124,7 +124,7 @@ fn match_salesforce_session(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     (end - id > 80).then_some((at, end, "salesforce_session"))
 }
 
-/// The key of a server of Firebase Cloud Messaging.
+/// A server key of Firebase Cloud Messaging.
 fn match_firebase_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b":APA91b") {
         return None;
@@ -140,7 +140,7 @@ fn match_newrelic_license(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     }
     let start = exact_run_before(text, at, ByteClass::Alnum, 36)?;
     let hex = text.bytes[start..at].iter().filter(|b| b.is_ascii_hexdigit()).count();
-    // Those of the European region begin with `eu01xx`.
+    // Keys of the European region start with `eu01xx`, which is not all hexadecimal.
     (hex >= 32).then_some((start, at + 4, "newrelic_license"))
 }
 
@@ -154,7 +154,7 @@ fn match_maxmind_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     Some((start, at + 4, "maxmind_key"))
 }
 
-/// The id of an application, and its secret.
+/// An application id, `|`, and the application's secret.
 fn match_facebook_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.byte_before(at)?.is_ascii_digit() {
         return None;

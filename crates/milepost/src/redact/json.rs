@@ -1,5 +1,5 @@
-//! Redacts every string and member name of a JSON text, decoding escapes; everything else stays byte for byte. Input:
-//! valid JSON. Output: valid JSON of the same shape.
+//! Redacts the strings and member names of a JSON text, including escaped characters. Takes valid JSON and
+//! returns valid JSON of the same shape. Everything that is not a secret stays byte for byte the same.
 
 use std::borrow::Cow;
 
@@ -16,23 +16,24 @@ enum PathSegment<'a> {
 }
 
 enum Mode<'w> {
-    /// Secrets are replaced, except for those that are allowed.
+    /// Replace secrets, except for those on the allow list.
     Replace(&'w AllowList),
-    /// Marks are reported with their pointer and text.
+    /// Report strings that contain a mark, with their pointer.
     Locate(&'w mut dyn FnMut(String, &str)),
 }
 
 struct JsonWalker<'a, 'w> {
     text: &'a str,
     at: usize,
-    /// Up to here the text was copied.
+    /// The text before this position has been copied or replaced.
     copied: usize,
     out: String,
     path: Vec<PathSegment<'a>>,
     mode: Mode<'w>,
 }
 
-/// A document without its secrets; `None` if it has none. `name` is the name of its member.
+/// Returns the document with its secrets replaced, or `None` if it has none. `name` is the name of the
+/// member whose value it is.
 pub(super) fn redact_document(text: &str, name: &str, allow: &AllowList) -> Option<String> {
     let hint = ValueHint::from_member_name(name);
     if hint.is_none() && !scan::may_contain_secret(text) {
@@ -47,7 +48,7 @@ pub(super) fn redact_document(text: &str, name: &str, allow: &AllowList) -> Opti
     Some(walker.out)
 }
 
-/// Reports every string and name that holds a mark, with its pointer under `root`.
+/// Reports every string and member name that contains a mark, with its pointer below `root`.
 pub(super) fn locate_marks(text: &str, root: &str, report: &mut dyn FnMut(String, &str)) {
     if !text.contains(MARK) {
         return;
@@ -57,13 +58,13 @@ pub(super) fn locate_marks(text: &str, root: &str, report: &mut dyn FnMut(String
     walker.walk_value(None, None);
 }
 
-/// What an element of an array says about the next one.
+/// What the preceding elements of an array imply about an element.
 #[derive(Clone, Copy)]
 enum NextElement {
     ValueHint(ValueHint),
-    /// A user and a password for curl.
+    /// `user:password` for curl.
     CurlUser,
-    /// A password from this offset on, and its rule.
+    /// A password that starts at this offset, and its rule.
     Password(usize, &'static str),
 }
 
@@ -151,7 +152,7 @@ impl<'a, 'w> JsonWalker<'a, 'w> {
         self.at += 1;
         self.skip_whitespace();
         let mut taken: Option<Vec<String>> = None;
-        // A variable or header written as an object with a name and a value.
+        // The hint for `value` in a variable or header written as `{"name": …, "value": …}`.
         let mut named = None;
         while self.peek() == Some(b'"') {
             let key = self.walk_key(opening, &mut taken);
@@ -224,7 +225,7 @@ impl<'a, 'w> JsonWalker<'a, 'w> {
         }
     }
 
-    /// Moves past a member's name. A redacted name must differ from the names of other members.
+    /// Moves past a member's name and redacts it. The new name must differ from those of the other members.
     fn walk_key(&mut self, opening: usize, taken: &mut Option<Vec<String>>) -> Cow<'a, str> {
         let start = self.at + 1;
         let raw = self.read_raw_string();
@@ -272,7 +273,7 @@ fn decode_string(raw: &str) -> Cow<'_, str> {
     serde_json::from_str(&format!("\"{raw}\"")).map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
-/// A raw string without its secrets; `None` if it has none.
+/// Returns the raw string with its secrets replaced, or `None` if it has none.
 fn redact_string(
     raw: &str,
     hint: Option<ValueHint>,
@@ -310,7 +311,7 @@ fn redact_string(
     }
 }
 
-/// For each byte of the decoded string its offset in the raw one; `None` if both are the same.
+/// Maps each byte of the decoded string to its offset in the raw one; `None` if both are the same.
 fn raw_offsets(raw: &str) -> Option<Vec<usize>> {
     if !raw.contains('\\') {
         return None;

@@ -1,21 +1,22 @@
-//! Values assigned to a keyword such as `password` or `token`: in text, in a JSON member, after a flag.
+//! Finds secrets assigned to a keyword such as `password` or `token`: in text, in a JSON member or after a
+//! flag. Returns the range and the rule of the secret.
 
 use super::secret_likelihood::{self, KeywordStrength};
 use super::structures::SecretMatch;
 use super::text::{ByteClass, Text, is_in_class};
 use super::{netrc, vendors};
 
-/// What kind of value a keyword is followed by.
+/// The kind of value that follows a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     /// The whole value is the secret.
     Value(KeywordStrength),
-    /// A scheme and a value, or a value.
+    /// A credential, with or without a scheme.
     Authorization,
     Bearer,
-    /// All of it, to the end of the line.
+    /// Everything up to the end of the line.
     Cookie,
-    /// A user and a password in base64.
+    /// `user:password` in base64.
     Encoded,
     /// The value is a secret if the name also contains the name of a vendor.
     Vendor,
@@ -71,7 +72,7 @@ static KEYWORDS: [Keyword; 34] = [
     keyword("token", "token", MEDIUM),
 ];
 
-/// For each first byte, in either case, the range of its keywords in the table; built at compile time.
+/// The range of [`KEYWORDS`] for each first byte, in either case. Built at compile time.
 static KEYWORDS_BY_FIRST_BYTE: [(u8, u8); 256] = {
     let mut table = [(0, 0); 256];
     let mut n = 0;
@@ -86,7 +87,7 @@ static KEYWORDS_BY_FIRST_BYTE: [(u8, u8); 256] = {
     table
 };
 
-/// Suffixes of names that describe a secret but do not hold it.
+/// Suffixes of names that describe a secret but do not contain it.
 const METADATA_SUFFIXES: [&str; 38] = [
     "at", "budget", "class", "count", "counts", "default", "digest", "enabled", "error", "expires", "expiry",
     "field", "file", "for", "format", "id", "ids", "index", "is", "izer", "kind", "len", "length", "limit",
@@ -94,7 +95,7 @@ const METADATA_SUFFIXES: [&str; 38] = [
     "usage", "used",
 ];
 
-/// Suffixes of names that do hold the secret.
+/// Suffixes of names that contain the secret.
 const VALUE_SUFFIXES: [&str; 19] = [
     "s",
     "key",
@@ -117,7 +118,7 @@ const VALUE_SUFFIXES: [&str; 19] = [
     "password",
 ];
 
-/// The second bytes with which a keyword may continue, in either case, one bit each.
+/// The bytes that may follow `byte` at the start of a keyword, in either case, as a bit set.
 pub(super) const fn second_bytes(byte: u8) -> u128 {
     let mut set = 0;
     let mut n = 0;
@@ -145,7 +146,7 @@ fn keyword_at(text: &Text<'_>, at: usize) -> Option<&'static Keyword> {
     keywords.iter().find(|keyword| text.starts_with_ignore_case(at, keyword.word.as_bytes()))
 }
 
-/// The secret assigned to a keyword that begins here.
+/// Matches the secret assigned to the keyword that starts at `at`.
 pub(super) fn match_keyword_value(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     let keyword = keyword_at(text, at)?;
     if text.bytes[..at].ends_with(b"[redacted:") {
@@ -208,14 +209,14 @@ fn name_up_to_keyword<'a>(text: &Text<'a>, at: usize, after: usize) -> &'a str {
     &text.text[name_start(text, at)..after]
 }
 
-/// Whether `pass` is a name of its own that is given a value: `PASS=…`, `--pass=…`; a test that passed is none.
+/// Whether `pass` is a complete name with a value, as in `PASS=…` or `--pass=…`, and not a test result.
 fn is_pass_assignment(text: &Text<'_>, at: usize, after: usize) -> bool {
     let edge = !text.byte_before(at).is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric());
-    // `pass=pass+1` counts.
+    // `pass=pass+1` increments a counter.
     edge && text.byte_at(after) == Some(b'=') && !text.starts_with_ignore_case(after + 1, b"pass")
 }
 
-/// The secret value assigned to a name that ends here.
+/// Range of the secret assigned to the name that ends at `name_end`.
 fn find_assigned_secret(
     text: &Text<'_>,
     name: usize,
@@ -224,7 +225,7 @@ fn find_assigned_secret(
 ) -> Option<(usize, usize)> {
     let (from, quoted) = find_value_start(text, name, name_end)?;
     let end = text.run_end(if quoted { ByteClass::Quoted } else { ByteClass::Value }, from);
-    // A call or a type: this is a program, not a value.
+    // A call or a type is source code, not a value.
     let code = !quoted && matches!(text.byte_at(end), Some(b'(' | b'[' | b'{' | b'<'));
     let value = &text.text[from..end];
     let plain = strength == KeywordStrength::Strong
@@ -253,9 +254,9 @@ fn is_in_connection_string(text: &Text<'_>, name: usize, end: usize) -> bool {
 }
 
 impl Keyword {
-    /// The keyword's strength in a name that continues with `rest`; `None` if the name holds no secret.
+    /// The keyword's strength in a name that continues with `rest`; `None` if its value is not a secret.
     fn adjust_strength(&self, rest: &str, strength: KeywordStrength) -> Option<KeywordStrength> {
-        // The shortest keywords are parts of too many words.
+        // The shortest keywords are part of too many other words.
         let short = ["_pass", "_pat", "pass", "pwd"].contains(&self.word);
         if short && !rest.is_empty() { None } else { adjust_for_suffix(rest, strength) }
     }
@@ -286,7 +287,7 @@ fn count_blanks(text: &Text<'_>, at: usize) -> usize {
     text.count_from(at, 8, |b| matches!(b, b' ' | b'\t'))
 }
 
-/// Where the value of a name that ends here begins, and whether it is quoted.
+/// Start of the value of the name that ends at `end`, and whether the value is quoted.
 fn find_value_start(text: &Text<'_>, name: usize, end: usize) -> Option<(usize, bool)> {
     const QUOTES: &[u8] = b"\"'`\\";
     let closing = text.count_from(end, 6, |b| QUOTES.contains(&b) || b == b']');
@@ -305,19 +306,19 @@ fn find_value_start(text: &Text<'_>, name: usize, end: usize) -> Option<(usize, 
     Some((at + opening, opening > 0))
 }
 
-/// Whether the name that contains this position begins with `with`.
+/// Whether the name that contains this position starts with `with` or directly follows it.
 fn name_starts_with(text: &Text<'_>, name: usize, with: &[u8]) -> bool {
     let start = name_start(text, name);
     text.starts_with(start, with) || text.bytes[..start].ends_with(with)
 }
 
-/// Where the name that contains this position begins, or what is looked at of it.
+/// Start of the name that contains this position. The search covers a limited length.
 fn name_start(text: &Text<'_>, at: usize) -> usize {
     const LONGEST: usize = 40;
     at - text.count_before(at, LONGEST, |b| is_in_class(b, ByteClass::Word))
 }
 
-/// The value of an `Authorization` header, without its scheme.
+/// Range of the credential in the value of an `Authorization` header, without its scheme.
 fn credential_range(text: &Text<'_>, from: usize) -> (usize, usize) {
     let end = text.run_end(ByteClass::Value, from);
     let scheme = text.bytes[from..end].iter().all(|b| b.is_ascii_alphabetic() || *b == b'-');
@@ -344,7 +345,7 @@ fn is_cookie(value: &str) -> bool {
         && !secret_likelihood::is_placeholder(head)
 }
 
-/// What a member's name or a flag says about the value that follows it.
+/// The kind of secret that a member name or a flag suggests for its value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ValueHint {
     kind: ValueKind,
@@ -377,7 +378,7 @@ impl ValueHint {
         })
     }
 
-    /// The hint of a flag that is a list element of its own.
+    /// The hint of a flag that is a separate list element.
     pub(super) fn from_flag(word: &str) -> Option<Self> {
         let name = word.strip_prefix('-')?;
         if name.contains(['=', ' ', ':']) { None } else { Self::from_member_name(name) }
@@ -388,7 +389,7 @@ impl ValueHint {
         ["-u", "--user", "--proxy-user"].contains(&word)
     }
 
-    /// The secret in the whole value that follows.
+    /// Matches the secret in the complete value that the hint applies to.
     pub(super) fn find_secret(&self, value: &str) -> Option<SecretMatch> {
         let whole = (0, value.len(), self.rule);
         if value.contains("[redacted:") {

@@ -1,6 +1,6 @@
-//! Removes secrets from every string before anything is written. Pure. Input: drafts, changes, texts. Output: the same
-//! with each secret replaced by `[redacted:<rule>]`, and a summary of where. The rules are tables built at compile
-//! time; the cost is one pass over the text.
+//! Replaces the secrets in drafts, changes and texts with `[redacted:<rule>]` before anything is written,
+//! and summarises where the replacements are. Does no I/O. The rules are tables built at compile time, and
+//! one scan is one pass over the text.
 
 mod allow;
 mod commands;
@@ -30,26 +30,28 @@ use crate::model::{Draft, JsonPath, RawJson, RedactionSummary, ValidationError};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redaction {
-    /// The caller's text is written as it is: the library's default, since redaction there is the caller's choice.
+    /// The caller's text is stored unchanged. This is the library's default: the caller decides on redaction.
     #[default]
     Off,
-    /// Secrets are replaced: the default of the command line.
+    /// Secrets are replaced. This is the command line's default.
     On,
 }
 
 /// The start of the mark that replaces a secret.
 const MARK: &str = "[redacted:";
-/// How often a redacted text is scanned again: what remains of it may hold another secret.
+/// Maximum number of scans of one text. Replacing a secret can reveal another one, so the result is scanned
+/// again.
 const MAX_ROUNDS: usize = 8;
 
-/// Members of a draft that hold contract words and the store's own ids, and are never redacted.
+/// Draft members that are never redacted: they contain values fixed by the contract, and ids of the store.
 const CONTRACT_MEMBERS: [&str; 6] = ["outcomes_dropped", "parent", "redacted", "run_id", "source", "status"];
 
 fn format_mark(rule: &str) -> String {
     format!("{MARK}{rule}]")
 }
 
-/// A text with the mark of its rule in place of each secret. `offset` is where a position of the scanned text is in it.
+/// Replaces each secret with the mark of its rule. `offset` maps a position in the scanned text to one in
+/// `text`.
 fn replace_secrets(text: &str, found: &[scan::SecretSpan], offset: impl Fn(usize) -> usize) -> String {
     let mut new = String::with_capacity(text.len());
     let mut copied = 0;
@@ -82,19 +84,19 @@ pub(crate) fn rules() -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// A text without its secrets; `None` if it has none. Nothing is allowed.
+/// Returns the text with its secrets replaced, or `None` if it has none. Uses an empty allow list.
 pub fn text(text: &str) -> Option<String> {
     AllowList::EMPTY.redact_text(text)
 }
 
-/// A JSON text without its secrets, all else as it was; `None` if it has none. `name` is the member it stands at. Nothing
-/// is allowed.
+/// Returns the JSON text with its secrets replaced and everything else unchanged, or `None` if it has none.
+/// `name` is the name of the member whose value the text is. Uses an empty allow list.
 pub fn json(text: &str, name: &str) -> Option<String> {
     AllowList::EMPTY.redact_json(text, name)
 }
 
 impl AllowList {
-    /// A text without its secrets; `None` if it has none.
+    /// Returns the text with its secrets replaced, or `None` if it has none.
     pub fn redact_text(&self, text: &str) -> Option<String> {
         let mut new: Option<String> = None;
         for _ in 0..MAX_ROUNDS {
@@ -108,12 +110,13 @@ impl AllowList {
         new
     }
 
-    /// A JSON text without its secrets, all else as it was; `None` if it has none. `name` is the member it stands at.
+    /// Returns the JSON text with its secrets replaced and everything else unchanged, or `None` if it has
+    /// none. `name` is the name of the member whose value the text is.
     pub fn redact_json(&self, text: &str, name: &str) -> Option<String> {
         json::redact_document(text, name, self)
     }
 
-    /// Replaces secrets in any value that is written as JSON; says how many.
+    /// Replaces secrets in any value that serialises to JSON. Also returns the number of replacements.
     pub fn redact_value<T>(&self, value: T, name: &str) -> Result<(T, u64), ValidationError>
     where
         T: Serialize + DeserializeOwned,
@@ -128,7 +131,7 @@ impl AllowList {
         ))
     }
 
-    /// Replaces secrets in a draft; says how many.
+    /// Replaces secrets in a draft. Also returns the number of replacements.
     pub fn redact_draft(&self, draft: Draft) -> Result<(Draft, u64), ValidationError> {
         let mut fields = draft.to_object()?;
         let secret: Vec<(String, String, u64)> = fields
@@ -140,7 +143,7 @@ impl AllowList {
                 Some((name.to_owned(), new, more))
             })
             .collect();
-        // Names of unknown members are the caller's text too.
+        // The names of unknown members also come from the caller.
         let secret_names: Vec<String> = draft
             .extra
             .iter()
@@ -202,7 +205,8 @@ pub(crate) fn summarize_redactions<'a>(
 }
 
 impl RedactionSummary {
-    /// Merges this summary with what a caller says it has replaced itself.
+    /// Merges this summary with the caller's summary of its own replacements. For each rule, the larger count
+    /// is kept.
     pub fn merge(mut self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
         for (rule, n) in other.counts {

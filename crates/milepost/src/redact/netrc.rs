@@ -1,10 +1,10 @@
-//! Passwords in a `.netrc` file, on one line or several: `machine HOST login USER password PASSWORD`.
+//! Finds passwords in `.netrc` entries on one or several lines: `machine HOST login USER password PASSWORD`.
 
 use super::secret_likelihood;
 use super::structures::SecretMatch;
 use super::text::{ByteClass, Text};
 
-/// The password after the word `password`, which stands at `at`, if what stands before it is an entry of such a file.
+/// Matches the password after the word `password` at `at`, if the words before it form a `.netrc` entry.
 pub(super) fn match_netrc_password(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     const WORD: &[u8] = b"password";
     /// `login USER` and `account NAME`.
@@ -31,7 +31,7 @@ pub(super) fn match_netrc_password(text: &Text<'_>, at: usize) -> Option<SecretM
         (rest, keyword) = split_last_word(rest)?;
         match strip_opening_quotes(keyword) {
             b"login" | b"account" => {}
-            // Without a user, only the name of a host tells it from a sentence.
+            // Without a user, only a host name distinguishes an entry from a sentence.
             b"machine" if pairs > 0 || name.contains(&b'.') => {
                 return Some((from, end, "netrc_password"));
             }

@@ -1,12 +1,12 @@
-//! Finds all secrets in a text in one pass: a table of first and second bytes decides which detectors run where. Must
-//! not backtrack: the time is linear in the text, whatever it holds.
+//! Finds all secrets in a text in one pass. A table of first and second bytes decides which detectors run at
+//! each position. Must not backtrack: the time is linear in the length of the text for any input.
 
 use super::keyword_values::{self, ValueHint};
 use super::structures::SecretMatch;
 use super::text::Text;
 use super::{AllowList, commands, infix_shapes, shapes, structures};
 
-/// A secret: from where to where, and its rule.
+/// The range of a secret and its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SecretSpan {
     pub(super) start: usize,
@@ -14,8 +14,8 @@ pub(super) struct SecretSpan {
     pub(super) rule: &'static str,
 }
 
-/// For each first byte, the second bytes with which a secret may begin: one bit per byte, one set per detector. Built at
-/// compile time.
+/// The second bytes that may follow each first byte of a secret: one bit per byte, one set per detector.
+/// Built at compile time.
 static SECOND_BYTES_BY_DETECTOR: [[u128; 4]; 128] = {
     let mut table = [[0; 4]; 128];
     let mut first = 0;
@@ -33,7 +33,8 @@ static SECOND_BYTES_BY_DETECTOR: [[u128; 4]; 128] = {
     table
 };
 
-/// The same for all detectors at once, in two halves. It rules out nearly all of an ordinary text.
+/// The union of these sets over all detectors, in two halves. It rules out nearly every position of ordinary
+/// text.
 static ANY_SECOND_BYTE: [[u64; 4]; 256] = {
     let mut table = [[0; 4]; 256];
     let mut first = 0;
@@ -46,7 +47,7 @@ static ANY_SECOND_BYTE: [[u64; 4]; 256] = {
     table
 };
 
-/// The detectors that may match at two bytes.
+/// The detectors that may match at a position, given the two bytes there.
 #[derive(Clone, Copy)]
 struct Candidates {
     shape: bool,
@@ -56,7 +57,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// `None` if no detector can match.
+    /// Returns `None` if no detector can match.
     fn at(first: u8, second: u8) -> Option<Self> {
         if ANY_SECOND_BYTE[usize::from(first)][usize::from(second >> 6)] >> (second & 63) & 1 == 0 {
             return None;
@@ -67,8 +68,8 @@ impl Candidates {
     }
 }
 
-/// Whether a JSON text may hold a secret: `false` is certain. Strings without escapes need no decoding, so that most
-/// documents need not be parsed at all.
+/// Whether a JSON text may contain a secret; `false` is certain. Strings without escapes need no decoding, so
+/// most documents are not parsed at all.
 pub(super) fn may_contain_secret(json: &str) -> bool {
     if json.contains('\\') {
         return true;
@@ -84,7 +85,7 @@ pub(super) fn may_contain_secret(json: &str) -> bool {
     })
 }
 
-/// All secrets in a text that are not allowed, in order, without overlaps.
+/// Finds all secrets in a text that are not on the allow list, in order and without overlaps.
 pub(super) fn find_secrets(text: &str, hint: Option<ValueHint>, allow: &AllowList) -> Vec<SecretSpan> {
     let is_allowed = |hit: &SecretMatch| allow.allows(&text[hit.0..hit.1]);
     let whole = hint.and_then(|hint| hint.find_secret(text)).filter(|hit| !is_allowed(hit));
@@ -93,7 +94,7 @@ pub(super) fn find_secrets(text: &str, hint: Option<ValueHint>, allow: &AllowLis
     for (at, pair) in text.bytes.windows(2).enumerate() {
         let first = pair[0];
         let Some(may) = Candidates::at(first, pair[1]) else { continue };
-        // The rest of a secret already found is skipped.
+        // Skip the rest of a secret that is already found.
         if found.last().is_some_and(|last| at < last.end) {
             continue;
         }
@@ -122,7 +123,7 @@ pub(super) fn find_secrets(text: &str, hint: Option<ValueHint>, allow: &AllowLis
         let more = in_commands.into_iter().filter(|hit| !is_allowed(hit));
         let mut all = std::mem::take(&mut found);
         all.extend(more.map(|(start, end, rule)| SecretSpan { start, end, rule }));
-        // A secret that both find keeps the more specific rule.
+        // The sort is stable: a secret found twice keeps the rule from the scan above, not the command's.
         all.sort_by_key(|one| one.start);
         all.into_iter().for_each(|one| add_span(&mut found, one));
     }
@@ -140,7 +141,7 @@ pub(super) fn find_secrets(text: &str, hint: Option<ValueHint>, allow: &AllowLis
     found
 }
 
-/// The rule of a shape or structure that covers the whole value, which says more than the keyword's rule.
+/// The rule of a shape or structure that covers the whole value. It is more specific than the keyword's rule.
 fn find_specific_rule(text: &Text<'_>, start: usize, end: usize) -> Option<&'static str> {
     let byte = text.byte_at(start)?;
     let (found, rule) = shapes::match_shape(text, start, byte).or_else(|| {
@@ -149,7 +150,7 @@ fn find_specific_rule(text: &Text<'_>, start: usize, end: usize) -> Option<&'sta
     (found >= end).then_some(rule)
 }
 
-/// Adds a secret, merged with those it overlaps.
+/// Adds a secret and merges it with those it overlaps.
 fn add_span(found: &mut Vec<SecretSpan>, mut new: SecretSpan) {
     while let Some(last) = found.last().copied().filter(|last| last.end > new.start) {
         new = SecretSpan { start: last.start.min(new.start), end: last.end.max(new.end), rule: last.rule };

@@ -7,7 +7,7 @@ pub(super) enum KeywordStrength {
     Strong,
     /// `token`, `secret`, `api_key`: the value is often a secret.
     Medium,
-    /// A longer name that only contains a keyword: the value must look like a secret by itself.
+    /// A longer name that only contains a keyword: the value itself must look like a secret.
     Weak,
 }
 
@@ -23,7 +23,8 @@ struct CharacterStats {
     distinct: usize,
 }
 
-/// The beginning of a value: enough to judge it, and bounded so that long values are not scanned repeatedly.
+/// The beginning of a value. The length is enough to judge the value, and bounded so that repeated scans of
+/// long values stay cheap.
 pub(super) fn bounded_prefix(value: &str) -> &str {
     const MAX_SCANNED: usize = 128;
     &value[..value.floor_char_boundary(MAX_SCANNED)]
@@ -52,7 +53,7 @@ impl CharacterStats {
         stats
     }
 
-    /// Whether upper and lower case alternate more often than in any name.
+    /// Whether upper and lower case alternate more often than in names.
     fn has_random_case(&self) -> bool {
         self.letters >= 20 && self.case_changes * 5 > self.letters * 2
     }
@@ -66,7 +67,8 @@ pub(super) fn looks_random(value: &str) -> bool {
     stats.distinct >= 8 && (both || stats.has_random_case()) && !is_made_of_words(value)
 }
 
-/// Whether a value assigned to a keyword of this strength is a secret. `quoted`: it was in quotes.
+/// Whether a value assigned to a keyword of this strength is likely a secret. `quoted` means that the value
+/// was in quotes.
 pub(super) fn is_likely_secret(value: &str, strength: KeywordStrength, quoted: bool) -> bool {
     let least = match strength {
         KeywordStrength::Strong => 6,
@@ -90,7 +92,7 @@ pub(super) fn is_likely_secret(value: &str, strength: KeywordStrength, quoted: b
     if !looks || is_placeholder(value) || is_version_or_date(value) || is_path(value, &stats) {
         return false;
     }
-    // A name of the program's own, such as `config.password2` or `new_password`.
+    // An identifier in source code, such as `config.password2` or `new_password`.
     let name = !quoted && stats.digits <= 2 && !stats.has_random_case() && is_identifier(value);
     if strength == KeywordStrength::Strong {
         return !(is_lowercase_words(value) || name && value.contains(['.', '_', ':']));
@@ -98,10 +100,11 @@ pub(super) fn is_likely_secret(value: &str, strength: KeywordStrength, quoted: b
     !name && !is_made_of_words(value)
 }
 
-/// Whether a value is a password where only a password can stand, such as after `--password=`: letters are enough.
+/// Whether a value is a password in a place that takes only passwords, such as after `--password=`. Letters
+/// alone are enough there.
 pub(super) fn is_plain_password(value: &str) -> bool {
     const SHORTEST: usize = 4;
-    /// Words that stand for a value in help texts and types.
+    /// Words that represent a value in help texts and types.
     const WORDS: [&str; 16] = [
         "arg", "ask", "env", "false", "file", "none", "null", "pass", "password", "prompt", "required",
         "secret", "string", "text", "true", "value",
@@ -111,7 +114,7 @@ pub(super) fn is_plain_password(value: &str) -> bool {
     value.len() >= SHORTEST
         && !WORDS.iter().any(|one| one.eq_ignore_ascii_case(word))
         && !is_placeholder(value)
-        // The name of something else that has a value.
+        // A `:` or `=` means that this is another name with its own value.
         && !value.contains([':', '='])
         && !["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start))
 }
@@ -147,7 +150,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     if b"$<{%*([@&|".contains(&first) {
         return true;
     }
-    // One pass over the value, whatever is looked for.
+    // Checks for all signs in one pass over the value.
     value.as_bytes().iter().enumerate().any(|(at, byte)| {
         let signs: &[&[u8]] = match byte {
             b'.' => &[b"..."],
@@ -186,7 +189,7 @@ fn is_path(value: &str, stats: &CharacterStats) -> bool {
     begins && !(value.len() >= 30 && stats.upper > 3 && stats.digits > 2 && !value.contains('.'))
 }
 
-/// A name in a program: parts of letters, digits and `_`, with dots or colons between them.
+/// Whether a value is an identifier: parts of letters, digits and `_`, separated by dots or colons.
 fn is_identifier(value: &str) -> bool {
     value.split(['.', ':']).all(|part| {
         let first = part.bytes().next().unwrap_or(b'a');
@@ -198,13 +201,14 @@ fn is_lowercase_words(value: &str) -> bool {
     value.split(['-', '_', ' ', '.', '/']).all(|part| part.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
-/// Made of words as names are: `my-app-2024`, `hmac_sha256`, `x86_64-unknown-linux-gnu`.
+/// Whether a value consists of words, as names do: `my-app-2024`, `hmac_sha256`, `x86_64-unknown-linux-gnu`.
 fn is_made_of_words(value: &str) -> bool {
     let parts = value.split(['-', '_', '.', '/', ':', ' ', '@', '+', '=']);
     parts.clone().count() * 14 >= value.len() && parts.into_iter().all(is_word)
 }
 
-/// One word: letters in one case or capitalised, then few digits; or few digits alone.
+/// Whether a part is one word: letters in one case or capitalised, followed by at most four digits. Both may
+/// be missing.
 fn is_word(part: &str) -> bool {
     let letters = part.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (word, digits) = part.split_at(letters);

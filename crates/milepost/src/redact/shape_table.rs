@@ -1,5 +1,6 @@
-//! The table of shapes: prefixes that issuers of keys and tokens have published. One line per shape, whose prefixes begin
-//! with the same two bytes. Shapes are sorted by their first byte; if two match, the first one names the rule.
+//! The table of shapes: the prefixes that issuers of keys and tokens have published, one shape per line.
+//! All prefixes of a shape start with the same two bytes. Shapes are sorted by their first byte; if two
+//! match, the first one determines the rule.
 
 use super::shapes::Requirement::{Edge, Mixed, Parts, Prefix, Uuid};
 use super::shapes::{Requirement, Shape};

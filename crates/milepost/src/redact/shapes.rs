@@ -1,35 +1,36 @@
-//! Secrets with a known prefix. Input: a position in a text. Output: the end and rule of the matching table entry.
+//! Finds secrets with a known prefix. Takes a position in a text and returns the end of the secret there and
+//! the rule of the matching table entry.
 
 use super::secret_likelihood;
 use super::shape_table::SHAPES;
 use super::text::{ByteClass, Text};
 
-/// What else must hold for a match of the prefix.
+/// A condition for a match in addition to prefix, class and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Requirement {
-    /// Nothing: the prefix is enough.
+    /// None: the prefix is sufficient.
     Prefix,
-    /// No letter or digit stands before it.
+    /// No letter or digit precedes the prefix.
     Edge,
-    /// An edge, and the value is not made of words.
+    /// `Edge`, and the value looks random.
     Mixed,
-    /// An edge, and it is a UUID.
+    /// `Edge`, and the value is a UUID.
     Uuid,
-    /// An edge, parts of these lengths with dots between them, and it is not made of words.
+    /// `Edge`, and the value looks random and consists of dot-separated parts of these lengths.
     Parts(&'static [usize]),
 }
 
 pub(super) struct Shape {
     pub(super) rule: &'static str,
-    /// Each of ASCII characters alone, of which the first two are the same in all.
+    /// ASCII only. All start with the same two bytes.
     pub(super) prefixes: &'static [&'static str],
     pub(super) class: ByteClass,
-    /// Minimum and maximum length of what follows; a maximum of 0 means no limit.
+    /// Minimum and maximum length of the value after the prefix. A maximum of 0 means no limit.
     pub(super) length: (usize, usize),
     pub(super) requirement: Requirement,
 }
 
-/// For each first byte the range of its shapes in the table; built at compile time.
+/// The range of [`SHAPES`] for each first byte. Built at compile time.
 static SHAPES_BY_FIRST_BYTE: [(u16, u16); 256] = {
     let mut table = [(0, 0); 256];
     let mut n = 0;
@@ -38,14 +39,14 @@ static SHAPES_BY_FIRST_BYTE: [(u16, u16); 256] = {
         if table[first].1 == 0 {
             table[first].0 = n as u16;
         }
-        // Shapes with the same first byte must be adjacent; a test checks that.
+        // Shapes with the same first byte must be adjacent. A test checks this.
         table[first].1 = n as u16 + 1;
         n += 1;
     }
     table
 };
 
-/// The second byte of each prefix, side by side: most shapes are ruled out by it.
+/// The second byte of each shape's prefixes, in a compact array. It rules out most shapes.
 static SECOND_BYTES: [u8; SHAPES.len()] = {
     let mut table = [0; SHAPES.len()];
     let mut n = 0;
@@ -56,7 +57,7 @@ static SECOND_BYTES: [u8; SHAPES.len()] = {
     table
 };
 
-/// The bytes that follow this one in a prefix, one bit each.
+/// The bytes that may follow `byte` at the start of a prefix, as a bit set.
 pub(super) const fn second_bytes(byte: u8) -> u128 {
     let mut set = 0;
     let mut n = 0;
@@ -70,7 +71,7 @@ pub(super) const fn second_bytes(byte: u8) -> u128 {
     set
 }
 
-/// A secret that begins here: where it ends, and its rule.
+/// Matches a secret that starts at `at`. Returns its end and its rule.
 pub(super) fn match_shape(text: &Text<'_>, at: usize, first: u8) -> Option<(usize, &'static str)> {
     let (from, to) = SHAPES_BY_FIRST_BYTE[usize::from(first)];
     let range = usize::from(from)..usize::from(to);
@@ -99,7 +100,7 @@ impl Shape {
         }
         let from = at + prefix.len();
         let mut end = text.run_end(self.class, from);
-        // The full stop of a sentence is not a part of it.
+        // The full stop of a sentence is not part of the value.
         if matches!(self.requirement, Requirement::Parts(_)) && text.byte_before(end) == Some(b'.') {
             end -= 1;
         }
@@ -108,7 +109,7 @@ impl Shape {
         if length < least || most > 0 && length > most {
             return None;
         }
-        // With a maximum length, a value that continues in letters or digits is something else.
+        // If the length is limited, a value followed by more letters or digits is not a match.
         let goes_on = text.byte_at(end).is_some_and(|byte| byte.is_ascii_alphanumeric());
         if most > 0 && goes_on {
             return None;
@@ -153,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Every line of the table finds something, and finds it under its own rule.
+    /// Every shape of the table matches an example of itself and reports its own rule.
     #[test]
     fn no_shape_is_hidden_by_an_earlier_one() {
         for shape in &SHAPES {

@@ -1,9 +1,10 @@
-//! Secrets with a known structure: key blocks, signed tokens, URLs with a password, dotted tokens.
+//! Finds secrets with a known structure: key blocks, signed tokens, URLs with a password, dotted tokens.
+//! Takes a position in a text and returns the range and the rule of the secret there.
 
 use super::text::{ByteClass, Text, is_in_class};
 use super::{infix_shapes, secret_likelihood};
 
-/// A secret: from where to where, and its rule.
+/// Start, end and rule of a secret.
 pub(super) type SecretMatch = (usize, usize, &'static str);
 
 pub(super) const RULES: [&str; 15] = [
@@ -24,7 +25,7 @@ pub(super) const RULES: [&str; 15] = [
     "zapier_webhook",
 ];
 
-/// The second bytes with which a structure may begin, one bit each.
+/// The bytes that may follow `byte` at the start of a structure, as a bit set.
 pub(super) const fn second_bytes(byte: u8) -> u128 {
     /// Letters, digits, `_` and `-`.
     const WORD: u128 = 0x07ff_fffe_87ff_fffe_03ff_2000_0000_0000;
@@ -45,7 +46,7 @@ pub(super) const fn second_bytes(byte: u8) -> u128 {
     }
 }
 
-/// A secret that begins at this byte or contains it.
+/// Matches a secret that starts at `at`, contains it or follows it.
 pub(super) fn match_structure(text: &Text<'_>, at: usize, byte: u8) -> Option<SecretMatch> {
     match byte {
         b'-' => match_private_key(text, at).or_else(|| match_basic_auth(text, at)),
@@ -67,7 +68,8 @@ pub(super) fn match_structure(text: &Text<'_>, at: usize, byte: u8) -> Option<Se
     .or_else(|| infix_shapes::match_infix_shape(text, at, byte))
 }
 
-/// Whether a structure may begin here, also as one element of a list and its password as the next.
+/// Whether a structure may start at `at`. This includes curl's user flag as a list element, with the
+/// password in the next element.
 pub(super) fn may_start_secret(text: &Text<'_>, at: usize, byte: u8) -> bool {
     let user = byte == b'-'
         && [&b"-u\""[..], b"--user\"", b"--proxy-user\""].iter().any(|flag| text.starts_with(at, flag));
@@ -76,10 +78,10 @@ pub(super) fn may_start_secret(text: &Text<'_>, at: usize, byte: u8) -> bool {
 
 const KEY_HEADER: &[u8] = b"-----BEGIN ";
 const KEY_FOOTER: &str = "-----END ";
-/// A run of base64 of this length is part of a key.
+/// Shortest run of base64 that counts as key material.
 const MIN_KEY_MATERIAL: usize = 40;
 
-/// A whole block; one whose beginning was cut off, or whose end.
+/// A private key block. Its beginning or its end may be missing.
 fn match_private_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if text.starts_with(at, KEY_FOOTER.as_bytes()) {
         let end = key_header_end(text, at + KEY_FOOTER.len())?;
@@ -91,7 +93,7 @@ fn match_private_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     }
     let body = key_header_end(text, at + KEY_HEADER.len())?;
     let found = text.find_key_footer(KEY_FOOTER, body);
-    // A block that is only mentioned has no key in it.
+    // A header that the text only mentions is not followed by key material.
     const MAX_KEY_PREAMBLE: usize = 512;
     let until = found.unwrap_or(text.bytes.len()).min(body + MAX_KEY_PREAMBLE);
     let mut length = 0;
@@ -106,7 +108,7 @@ fn match_private_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     Some((at, end, "private_key"))
 }
 
-/// Where the key material that ends here begins: lines of base64, of which the first may be truncated.
+/// Start of the key material that ends at `to`: lines of base64, the first of which may be truncated.
 fn key_material_start(text: &Text<'_>, to: usize) -> usize {
     const MIN_LINE: usize = 16;
     let mut start = to;
@@ -114,7 +116,7 @@ fn key_material_start(text: &Text<'_>, to: usize) -> usize {
     loop {
         let gap = text.count_before(at, 8, |b| b" \n\r\t\\".contains(&b));
         let line = text.count_before(at - gap, usize::MAX, |b| is_in_class(b, ByteClass::Base64));
-        // The end of the last line is short, and so is what is left of a first one.
+        // The last line may be short, and so may a truncated line at the start of the text.
         let first = at - gap == line;
         if line == 0 || line < MIN_LINE && !first && start != to {
             return start;
@@ -124,7 +126,7 @@ fn key_material_start(text: &Text<'_>, to: usize) -> usize {
     }
 }
 
-/// Where a line such as `RSA PRIVATE KEY-----` ends that began here.
+/// End of the part of a header or footer that starts at `from`, such as `RSA PRIVATE KEY-----`.
 fn key_header_end(text: &Text<'_>, from: usize) -> Option<usize> {
     const MAX_LENGTH: usize = 48;
     let line = text.bytes.get(from..text.bytes.len().min(from + MAX_LENGTH))?;
@@ -133,7 +135,7 @@ fn key_header_end(text: &Text<'_>, from: usize) -> Option<usize> {
     (is_key && line[name..].starts_with(b"-----")).then_some(from + name + 5)
 }
 
-/// Three parts in base64, of which the first is an object.
+/// Three base64 parts separated by dots, the first of which encodes a JSON object.
 fn match_jwt(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b"eyJ") || text.byte_before(at).is_some_and(|b| b.is_ascii_alphanumeric()) {
         return None;
@@ -146,19 +148,20 @@ fn match_jwt(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if second - first < 8 || text.byte_at(second) != Some(b'.') {
         return None;
     }
-    // The signature, and the two more parts of an encrypted one.
+    // The signature. An encrypted token has two further parts.
     let end = text.run_end(ByteClass::Dotted, second);
     Some((at, end, "jwt"))
 }
 
-/// `scheme://user:password@host`: the password, or a long user that stands alone or has a password that says so.
+/// Matches the password in `scheme://user:password@host`. If the user is a token and the password is missing
+/// or a fixed word such as `x-oauth-basic`, matches the user instead.
 fn match_url_credentials(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b"://") || !text.byte_before(at).is_some_and(|b| b.is_ascii_alphanumeric()) {
         return None;
     }
     let from = at + 3;
     let end = text.run_end(ByteClass::Authority, from);
-    // Only the beginning of an endless URL is checked.
+    // Check only the beginning of a very long URL.
     let end = end.min(from + 2048);
     let authority = &text.bytes[from..end];
     let host = authority.iter().rposition(|b| *b == b'@')?;
@@ -166,7 +169,7 @@ fn match_url_credentials(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
         let user = text.text.get(from..from + host)?;
         return is_url_token(user).then_some((from, from + host, "url_token"));
     };
-    // What git accepts beside a token that is the user.
+    // Passwords that git hosts accept when the user is a token.
     if [&b"x-oauth-basic"[..], b"x-oauth-token", b""].contains(&&authority[colon + 1..host]) {
         let user = text.text.get(from..from + colon)?;
         return is_url_token(user).then_some((from, from + colon, "url_token"));
@@ -180,7 +183,7 @@ fn is_url_token(user: &str) -> bool {
     user.len() >= 20 && secret_likelihood::looks_random(user)
 }
 
-/// Eight to ten digits, a colon, and 35 more of which the first two are `AA`.
+/// Eight to ten digits, a colon, and 35 characters that start with `AA`.
 fn match_telegram_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     let end = text.run_end(ByteClass::Word, at + 1);
     if !text.starts_with(at, b":AA") || end - at - 1 != 35 {
@@ -190,7 +193,7 @@ fn match_telegram_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     (8..=10).contains(&digits).then_some((at - digits, end, "telegram_token"))
 }
 
-/// An id in base64, a time and a signature, with dots between them.
+/// A base64 id, a timestamp and a signature, separated by dots.
 fn match_discord_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if text.byte_before(at).is_some_and(|b| b == b'.' || is_in_class(b, ByteClass::Word)) {
         return None;
@@ -209,7 +212,7 @@ fn match_discord_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     (long && mixed).then_some((at, third, "discord_token"))
 }
 
-/// `Q~` after four characters of which the last is a digit, and at least 31 more.
+/// Four characters that end in a digit, `Q~`, and at least 31 more characters.
 fn match_azure_secret(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at, b"Q~") || !text.byte_before(at)?.is_ascii_digit() {
         return None;
@@ -220,7 +223,7 @@ fn match_azure_secret(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     (whole && end - at >= 33).then_some((start, end, "azure_secret"))
 }
 
-/// The signature in a URL that grants access.
+/// The `sig` parameter of a URL that grants access.
 fn match_url_signature(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if !text.starts_with(at + 1, b"sig=") {
         return None;
@@ -240,7 +243,7 @@ fn match_webhook(text: &Text<'_>, at: usize, host: &[u8], rule: &'static str) ->
     (end - from >= 24).then_some((from, end, rule))
 }
 
-/// Zeros in base64, then a token that is percent-encoded; no other base64 has a `%` in it.
+/// A percent-encoded token after base64 zeros. The `%` distinguishes it from other base64.
 fn match_twitter_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     if text.byte_before(at).is_some_and(|b| is_in_class(b, ByteClass::Base64))
         || !text.starts_with(at, &[b'A'; 20])
@@ -252,7 +255,7 @@ fn match_twitter_token(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     (end - at >= 90 && value.contains('%')).then_some((at, end, "twitter_token"))
 }
 
-/// The lines of a private key of PuTTY, between their number and the checksum.
+/// The private lines of a PuTTY key, between the line count and the checksum.
 fn match_putty_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     const LINES: &[u8] = b"Private-Lines: ";
     if !text.starts_with(at, LINES) {
@@ -269,7 +272,7 @@ fn match_putty_key(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     (gap > 0 && end >= from + gap + MIN_KEY_MATERIAL).then_some((from + gap, end, "putty_key"))
 }
 
-/// The secret in the address of a one-time password.
+/// The secret in an `otpauth://` URL of a one-time password.
 fn match_otpauth_secret(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     const MAX_SCANNED: usize = 256;
     let (name, parameter) = [("otpauth://", "secret="), ("otpauth-migration://", "data=")]
@@ -299,7 +302,7 @@ fn match_basic_auth(text: &Text<'_>, at: usize) -> Option<SecretMatch> {
     find_password_start(text.text.get(from..end)?).map(|colon| (from + colon, end, "basic_auth"))
 }
 
-/// Where the password begins in `user:password`.
+/// Start of the password in `user:password`, unless the password is a number or a placeholder.
 pub(super) fn find_password_start(pair: &str) -> Option<usize> {
     let colon = pair.bytes().take(256).position(|b| b == b':')? + 1;
     let password = pair.get(colon..)?;

@@ -1,10 +1,11 @@
-//! A text being scanned: byte classes, and where a run of a class ends, in linear time thanks to a cache.
+//! The text being scanned. Defines the byte classes and finds where a run of a class ends. Results are
+//! cached, so the lookups for a whole text take linear time.
 
 use std::cell::{Cell, RefCell};
 
 use super::structures::SecretMatch;
 
-/// A set of bytes that a secret, or something around it, may consist of.
+/// A set of bytes that a secret or the text around it may consist of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum ByteClass {
@@ -13,9 +14,9 @@ pub(super) enum ByteClass {
     Alnum,
     /// Letters, digits, `_` and `-`.
     Word,
-    /// As `Word`, and `.`, `=`, `~`.
+    /// `Word` plus `.`, `=` and `~`.
     Dotted,
-    /// What base64 is made of.
+    /// The base64 alphabet and its padding.
     Base64,
     /// An unquoted value after `=` or `:`.
     Value,
@@ -25,7 +26,7 @@ pub(super) enum ByteClass {
     Authority,
     /// Everything up to the end of the line or of the quoted text.
     Line,
-    /// What encoded key material is made of, line ends among it.
+    /// Encoded key material, including line ends.
     Armour,
 }
 
@@ -61,7 +62,7 @@ const fn is_one_of(byte: u8, bytes: &[u8]) -> bool {
     n < bytes.len()
 }
 
-/// For each byte the classes it belongs to, one bit each; built at compile time.
+/// The classes of each byte, one bit per class. Built at compile time.
 static MEMBERSHIP: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -82,15 +83,15 @@ pub(super) fn is_in_class(byte: u8, class: ByteClass) -> bool {
     MEMBERSHIP[usize::from(byte)] & (1 << class as u16) != 0
 }
 
-/// A text, and what is known about it so far.
+/// A text with cached facts about it.
 pub(super) struct Text<'a> {
     pub(super) text: &'a str,
     pub(super) bytes: &'a [u8],
-    /// The last run of each class, so that none is walked twice.
+    /// The last run found for each class, so that no run is walked twice.
     runs: [Cell<(usize, usize)>; CLASSES.len()],
-    /// From here on there is no private key footer.
+    /// No private key footer starts at or after this position.
     no_footer_from: Cell<usize>,
-    /// The last footer found; searches go from front to back.
+    /// The last footer found. Searches run from front to back.
     next_footer: Cell<Option<usize>>,
     curl: Cell<Option<bool>>,
     pub(super) commands_scanned_to: Cell<usize>,
@@ -119,12 +120,12 @@ impl<'a> Text<'a> {
         at.checked_sub(1).and_then(|at| self.byte_at(at))
     }
 
-    /// How many bytes from `at` on meet a condition, up to `most`.
+    /// Number of consecutive bytes from `at` on that meet a condition, up to `most`.
     pub(super) fn count_from(&self, at: usize, most: usize, wanted: impl Fn(u8) -> bool) -> usize {
         self.bytes[at..].iter().take(most).take_while(|byte| wanted(**byte)).count()
     }
 
-    /// How many bytes right before `at` meet a condition, up to `most`.
+    /// Number of consecutive bytes directly before `at` that meet a condition, up to `most`.
     pub(super) fn count_before(&self, at: usize, most: usize, wanted: impl Fn(u8) -> bool) -> usize {
         self.bytes[..at].iter().rev().take(most).take_while(|byte| wanted(**byte)).count()
     }
@@ -133,12 +134,12 @@ impl<'a> Text<'a> {
         self.bytes.get(at..).is_some_and(|rest| rest.starts_with(with))
     }
 
-    /// Whether the text continues with a word in any case; `word` is in lower case.
+    /// Whether the text continues with `word` at `at`, ignoring ASCII case.
     pub(super) fn starts_with_ignore_case(&self, at: usize, word: &[u8]) -> bool {
         self.bytes.get(at..at + word.len()).is_some_and(|there| there.eq_ignore_ascii_case(word))
     }
 
-    /// Where the run of a class that goes through `at` ends.
+    /// End of the run of `class` that contains `at`, or `at` if there is none.
     pub(super) fn run_end(&self, class: ByteClass, at: usize) -> usize {
         let cache = &self.runs[class as usize];
         let (start, end) = cache.get();
@@ -153,7 +154,8 @@ impl<'a> Text<'a> {
         end
     }
 
-    /// Where `footer` occurs at or after `at`. Always called with the same footer, since the result is cached.
+    /// First position of `footer` at or after `at`. The result is cached, so every call must pass the same
+    /// footer.
     pub(super) fn find_key_footer(&self, footer: &str, at: usize) -> Option<usize> {
         if at >= self.no_footer_from.get() {
             return None;

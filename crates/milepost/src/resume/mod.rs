@@ -1,5 +1,5 @@
-//! Decides why a run does not go on, and whether it may be continued. Pure. In: a run's record, the liveness of its
-//! owner, and whether another run has claimed it. Out: a decision with its reason.
+//! Decides why a run stopped, and whether it may be continued. Takes the run's record, the liveness of its
+//! owner and the claim on it; returns a decision with its reason. Pure: must not read the store or the clock.
 
 pub(crate) mod session;
 #[cfg(test)]
@@ -14,12 +14,12 @@ use crate::clock;
 use crate::model::{InterruptionKind, Outcome, OutcomeResult, RunRecord, Status, StepStatus};
 use crate::owner::Liveness;
 
-/// What resuming goes by.
+/// The limits for resuming a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResumePolicy {
-    /// How often a run may be continued.
+    /// Maximum number of attempts to continue a run.
     pub attempts: u64,
-    /// How long after one attempt the next may follow.
+    /// Minimum time between two attempts.
     pub cooldown: Duration,
     /// How long a live owner may be silent before it counts as stalled.
     pub stalled: Duration,
@@ -31,66 +31,66 @@ impl Default for ResumePolicy {
     }
 }
 
-/// The state of a run, judged by its record and its owner.
+/// Whether a run is active, stopped or ended, judged by its record and its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
-    /// Its owner lives and works.
+    /// Its owner is alive and working.
     Active,
-    /// Its owner lives and waits: for a person, a limit, the model.
+    /// Its owner is alive and waiting: for the user, a limit or the model.
     Waiting,
-    /// Its owner lives and has been silent for long.
+    /// Its owner is alive but has been silent for too long.
     Stalled,
-    /// Its owner cannot be seen.
+    /// It is unknown whether its owner is alive.
     Unseen,
-    /// It stopped before its end.
+    /// It stopped before it was completed.
     Stopped,
-    /// It is kept by hand and has not ended.
+    /// It has no owner process and has not ended.
     Open,
-    /// It reached its end.
+    /// It was completed.
     Ended,
 }
 
 impl RunState {
-    /// Whether it is something to continue.
+    /// Whether the run stopped without being completed, so that it could be continued.
     pub fn is_stopped(self) -> bool {
         matches!(self, Self::Stopped | Self::Open)
     }
 }
 
-/// Which run has claimed a run in order to continue it.
+/// The claim on a run by another run that continues it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// Nobody, or one that never began.
+    /// No run has claimed it, or the one that did never started.
     Unclaimed,
-    /// The run of this id.
+    /// The run with this id has claimed it.
     ClaimedBy(String),
 }
 
-/// What a decision rests on.
+/// The input of a decision.
 #[derive(Debug, Clone)]
 pub(crate) struct ResumeInput<'a> {
-    /// The run's record, with what was recorded since its newest checkpoint.
+    /// The run's record, including changes since its newest checkpoint.
     pub record: &'a RunRecord,
-    /// The outcomes of its newest checkpoint and since, oldest first.
+    /// The outcomes in its newest checkpoint and since then, oldest first.
     pub outcomes: &'a [Outcome],
-    /// Its owner; `None` for a run kept by hand.
+    /// The liveness of its owner; `None` for a run without an owner.
     pub owner: Option<Liveness>,
-    /// Whether it has a checkpoint that is intact.
+    /// Whether it has an intact checkpoint.
     pub has_checkpoint: bool,
-    /// Which run has claimed it.
+    /// The claim on the run.
     pub claim: ClaimState,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
 /// Whether a run may be continued, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct ResumeDecision {
-    /// The reason: `resume_allowed`, or what stands against it.
+    /// `resume_allowed`, or the reason that prevents it.
     pub reason_code: ReasonCode,
-    /// Why the run does not go on.
+    /// Why the run stopped.
     pub class: InterruptionKind,
-    /// How it stands.
+    /// Whether the run is active, stopped or ended.
     #[serde(skip)]
     pub run_state: RunState,
     /// Whether it may be continued.
@@ -98,7 +98,7 @@ pub struct ResumeDecision {
 }
 
 impl ResumeInput<'_> {
-    /// How the run stands, and why it does not go on.
+    /// Whether the run is active, stopped or ended, and why it stopped.
     pub(crate) fn run_state(&self, policy: &ResumePolicy) -> (RunState, InterruptionKind) {
         let record = self.record;
         let noted = record.interruption.as_ref().map(|noted| noted.class);
@@ -115,7 +115,7 @@ impl ResumeInput<'_> {
             (Status::InProgress, Some(Liveness::Dead | Liveness::PresumedDead)) => {
                 (RunState::Stopped, noted.unwrap_or(InterruptionKind::ProcessCrash))
             }
-            // Nobody has said that it is over, and nobody is there who could have crashed.
+            // The run was not ended, and it has no owner that could have crashed.
             (Status::InProgress, None) => (RunState::Open, noted.unwrap_or(InterruptionKind::CleanStop)),
         }
     }
@@ -124,7 +124,7 @@ impl ResumeInput<'_> {
         clock::age(self.record.updated_at, self.now).is_some_and(|age| age > policy.stalled)
     }
 
-    /// What made the work fail: the last thing that did.
+    /// Classifies a failure by the last failed outcome.
     fn failure_kind(&self) -> InterruptionKind {
         let last = self.outcomes.iter().rfind(|outcome| outcome.result == OutcomeResult::Fail);
         match last.and_then(|outcome| outcome.reason_code.as_deref()) {
@@ -133,7 +133,8 @@ impl ResumeInput<'_> {
         }
     }
 
-    /// Decides. `take_over` sets aside that an owner lives, unless it is at work.
+    /// Decides whether the run may be continued. `take_over` allows it even if the owner is alive or its
+    /// liveness is unknown, but never while the run is active.
     pub(crate) fn decide(&self, policy: &ResumePolicy, take_over: bool) -> ResumeDecision {
         let (run_state, class) = self.run_state(policy);
         let reason_code =
@@ -141,7 +142,7 @@ impl ResumeInput<'_> {
         ResumeDecision { reason_code, class, run_state, eligible: reason_code == ReasonCode::ResumeAllowed }
     }
 
-    /// What stands against continuing it.
+    /// The reason that prevents the run from being continued.
     fn blocking_reason(
         &self,
         policy: &ResumePolicy,
@@ -151,7 +152,7 @@ impl ResumeInput<'_> {
         let record = self.record;
         match run_state {
             RunState::Active => return Some(ReasonCode::ResumeRunActive),
-            // No checkpoint of it is incomplete.
+            // A completed run has no checkpoint of unfinished work.
             RunState::Ended => return Some(ReasonCode::ResumeMissingCheckpoint),
             RunState::Waiting | RunState::Stalled if !take_over => return Some(ReasonCode::ResumeRunActive),
             RunState::Unseen if !take_over => return Some(ReasonCode::ResumeUnknownInterruptionClass),

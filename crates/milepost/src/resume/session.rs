@@ -1,5 +1,5 @@
-//! Decisions about the runs of agents' sessions, as pure functions: what a new session does with another run, what an
-//! interruption leaves in the run, and the status in which a session ends.
+//! Decisions about the runs of agent sessions: what a new session does with another run, what an interruption
+//! records in a run, and the status of a run whose session ends. Pure functions.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use super::{ResumeDecision, RunState};
 use crate::clock;
 use crate::model::{InterruptionKind, RunRecord, Status};
 
-/// Runs that were written longer ago are listed, not offered in full.
+/// Maximum age of a run that a new session continues; older ones are only listed.
 const OFFERED_FOR: Duration = Duration::from_secs(48 * 3600);
 
 /// What a new session does with another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionOffer {
-    /// Nothing.
+    /// Ignores it.
     Ignore,
-    /// Removes it: its session was killed before anything happened in it.
+    /// Removes it: its session was killed before it saved anything.
     Remove,
-    /// Names it to the user, who may continue it.
+    /// Lists it for the user, who can continue it.
     List,
     /// Continues it, if it is the only one of this kind.
     Continue,
 }
 
-/// Decides what a new session in a worktree and on a branch does with a run of so many checkpoints.
+/// Decides what a new session in this worktree and on this branch does with another run.
 pub(crate) fn offer(
     record: &RunRecord,
     checkpoints: u64,
@@ -43,25 +43,26 @@ pub(crate) fn offer(
     let same_workspace = record.folder().is_some_and(|folder| folder == worktree)
         && (record.branch.is_none() || branch.is_none() || record.branch.as_deref() == branch);
     let is_recent = clock::age(record.updated_at, now).is_none_or(|age| age < OFFERED_FOR);
-    // A run by hand may still be somebody's, and a supervised command is started again by `rerun`.
+    // A run without an owner may still be in use, and a supervised command is restarted by `rerun`.
     match stopped && record.command.is_none() && same_workspace && is_recent {
         true => SessionOffer::Continue,
         false => SessionOffer::List,
     }
 }
 
-/// What an interruption leaves in a run.
+/// What an interruption records in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InterruptionStep {
-    /// A checkpoint with the interruption.
+    /// Saves a checkpoint with the interruption.
     Save,
-    /// The interruption in the run's record.
+    /// Sets the interruption in the run's record.
     Record,
-    /// Nothing: the record has it already.
+    /// Does nothing, because the record already contains it.
     Nothing,
 }
 
-/// Decides about an interruption. A turn that ends is ordinary: it makes a checkpoint only if one is due.
+/// Decides what an interruption records. The end of a turn is routine and saves a checkpoint only if one is
+/// due.
 pub(crate) fn interruption_step(
     kind: InterruptionKind,
     recorded: Option<InterruptionKind>,
@@ -77,7 +78,7 @@ pub(crate) fn interruption_step(
     }
 }
 
-/// The status of a run whose session has ended: work that is left keeps it open.
+/// The status of a run whose session has ended: paused if a task is still open, otherwise completed.
 pub(crate) fn end_status(record: Option<&RunRecord>) -> Status {
     let has_open_task =
         record.is_some_and(|record| record.working.tasks.iter().any(|task| !task.has_ended()));

@@ -1,4 +1,4 @@
-//! Decisions by tables.
+//! Tests of resume decisions.
 
 use jiff::SignedDuration;
 use rstest::rstest;
@@ -91,7 +91,7 @@ fn silence_is_counted_to_the_quarter_of_an_hour() {
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);
     record.updated_at = now() - SignedDuration::from_secs(15 * 60 + 1);
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Stalled);
-    // A clock that went back makes nobody silent.
+    // An owner does not count as silent if the clock went back.
     record.updated_at = now() + SignedDuration::from_hours(24);
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);
 }
@@ -120,7 +120,7 @@ fn what_stands_against_it_is_named() {
     let bare = ResumeInput { has_checkpoint: false, ..case(&stopped, dead) };
     assert_eq!(reason(bare, false), R::ResumeMissingCheckpoint);
     let alive = Some(Liveness::Alive);
-    assert_eq!(reason(case(&stopped, alive), true), R::ResumeRunActive, "one at work is never taken over");
+    assert_eq!(reason(case(&stopped, alive), true), R::ResumeRunActive, "an active run is never taken over");
     let mut waiting = record();
     waiting.interruption = Some(Interruption { class: InterruptionKind::ApiError, at: now(), detail: None });
     assert_eq!(reason(case(&waiting, alive), false), R::ResumeRunActive);

@@ -1,5 +1,5 @@
-//! Coalescing: a trigger right after a checkpoint, without a material change, is folded into it. In: the newest checkpoint
-//! and a trigger. Out: a decision, and the changed marks.
+//! Coalescing: a trigger shortly after a checkpoint and without a material change is folded into it. Takes
+//! the newest checkpoint and a trigger, returns a decision, and updates the checkpoint's marks.
 
 use std::time::Duration;
 
@@ -10,43 +10,43 @@ use crate::model::{Marks, MemoryUsage, Profile, Source, Status};
 use crate::seal::Material;
 use crate::store::CheckpointEntry;
 
-/// How long after a checkpoint a trigger without a change is folded into it.
+/// Maximum age of a checkpoint that a trigger without a change is folded into.
 pub(crate) const WINDOW: Duration = Duration::from_secs(3);
 
 /// A save that may be coalesced.
 #[derive(Debug, Clone)]
 pub(crate) struct Trigger<'a> {
-    /// Its source.
+    /// The source of the save.
     pub source: Source,
-    /// Its reasons.
+    /// The reasons of the save.
     pub reasons: &'a [String],
     /// The status it would write.
     pub status: Status,
-    /// Digests of what counts as a change.
+    /// Digests of the content that counts as a change.
     pub material: &'a Material,
-    /// Whether it brings outcomes.
+    /// Whether it contains outcomes.
     pub outcomes: bool,
     /// The run's profile.
     pub profile: Profile,
-    /// Whether it always makes a checkpoint of its own, as the first and the last save of a session do.
+    /// Whether it always creates a new checkpoint, like the first and the last save of a session.
     pub never_coalesce: bool,
 }
 
-/// What a save does to the newest checkpoint.
+/// What to do with a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoalesceDecision {
-    /// A checkpoint of its own.
+    /// Create a new checkpoint.
     NewCheckpoint,
-    /// Its source is appended to the marks of the checkpoint before.
+    /// Append its source to the marks of the newest checkpoint.
     AppendSource,
-    /// The checkpoint before is confirmed; nothing is appended.
+    /// Confirm the newest checkpoint without appending a source.
     ConfirmLatest,
 }
 
 /// Decides whether a trigger is coalesced into the newest checkpoint.
 pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Timestamp) -> CoalesceDecision {
     let header = &latest.header;
-    // Without a capture of its own, the trigger is compared without the workspace.
+    // A trigger without a capture is compared without the workspace.
     let comparable = match (&header.unseen, &trigger.material.unseen) {
         (Some(unseen), None) => unseen,
         _ => &header.quiet,
@@ -56,7 +56,7 @@ pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Tim
     if !unchanged || trigger.never_coalesce || trigger.status.is_terminal() {
         return CoalesceDecision::NewCheckpoint;
     }
-    // A clock that went back says nothing about how far apart two triggers are.
+    // If the clock went back, the time between the two triggers is unknown.
     let Some(age) = clock::age(latest.header.created_at, now) else { return CoalesceDecision::NewCheckpoint };
     if age <= WINDOW {
         CoalesceDecision::AppendSource

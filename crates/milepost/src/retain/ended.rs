@@ -1,5 +1,6 @@
-//! Which runs may lose more than their own rules say: those that ended long ago go as a whole where the user asks for it,
-//! and the oldest ended ones of a store that is too large keep the least that a run keeps.
+//! Decides which ended runs may lose more than their own retention rules allow. Runs that ended long ago are
+//! removed completely if the user requests it. In a store that is too large, the oldest ended runs are
+//! reduced to the minimum.
 
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use crate::model::{Retention, RunRecord};
 /// Facts about a run that might be removed or reduced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedRun<'a> {
-    /// Its record.
+    /// The run's record.
     pub record: &'a RunRecord,
-    /// What it keeps.
+    /// The run's retention rules.
     pub retention: &'a Retention,
-    /// Whether nothing in the store was written after it: then it stays, whatever the clock says.
+    /// Whether it is the run that was written last; such a run is kept whatever the clock says.
     pub last_written: bool,
     /// Whether its owner is known to be alive.
     pub owner_alive: bool,
@@ -24,7 +25,7 @@ pub(crate) struct EndedRun<'a> {
 }
 
 impl EndedRun<'_> {
-    /// Whether it may be removed as a whole, or reduced.
+    /// Whether it may be removed completely or reduced.
     pub(crate) fn is_removable(&self) -> bool {
         !self.record.is_open()
             && !self.last_written
@@ -33,7 +34,7 @@ impl EndedRun<'_> {
             && !self.retention.keeps_everything()
     }
 
-    /// Whether it may be removed and ended longer ago than `limit`.
+    /// Whether it may be removed because it ended longer ago than `limit`.
     pub(crate) fn has_expired(&self, limit: Duration, now: Timestamp) -> bool {
         let ended = self.record.ended_at.unwrap_or(self.record.updated_at);
         let age = clock::age(ended, now);

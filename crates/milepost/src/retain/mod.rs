@@ -1,5 +1,6 @@
-//! Retention: which triggers are coalesced, and which checkpoints and runs are removed. Pure. In: headers with their marks,
-//! a policy, the time. Out: decisions, each with its reasons. Must not remove anything.
+//! Retention: decides which triggers are coalesced, and which checkpoints and runs are removed. Takes headers
+//! with their marks, a policy and the time; returns decisions with their reasons. Pure: must not remove
+//! anything itself.
 
 mod coalesce;
 mod ended;

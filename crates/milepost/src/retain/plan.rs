@@ -1,5 +1,5 @@
-//! Plans which checkpoints of a run are removed. In: facts about the run, its oldest checkpoints, a policy. Out: for each
-//! of them a decision with its reasons.
+//! Plans which checkpoints of a run are removed. Takes facts about the run, its oldest checkpoints and a
+//! policy; returns a decision with its reasons for each checkpoint. Must not remove anything.
 
 use std::collections::HashSet;
 
@@ -13,35 +13,35 @@ use crate::store::RetentionEntry;
 /// The decision about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RetentionDecision {
-    /// Its number.
+    /// The number of the checkpoint.
     pub sequence: u64,
-    /// Whether it stays.
+    /// Whether it is kept.
     pub keep: bool,
-    /// Why; never empty.
+    /// The reasons; never empty.
     pub reasons: Vec<Reason>,
 }
 
-/// Facts about a run as a whole. Sequences are 0 for "none".
+/// Facts about a run as a whole. A sequence of 0 means "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunFacts {
-    /// How many checkpoints it has.
+    /// The number of checkpoints.
     pub count: u64,
-    /// The newest.
+    /// The newest checkpoint.
     pub newest: u64,
-    /// When the newest was made, where it is not among the entries.
+    /// The time of the newest checkpoint, if it is not among the entries.
     pub newest_at: Option<Timestamp>,
-    /// The newest that failed.
+    /// The newest checkpoint with the status failed.
     pub latest_failed: u64,
-    /// The newest that was completed.
+    /// The newest checkpoint with the status completed.
     pub latest_completed: u64,
-    /// The newest that holds a state.
+    /// The newest checkpoint with a state.
     pub latest_state: u64,
-    /// The newest that holds a workspace, whose list of touched files the next capture adds to.
+    /// The newest checkpoint with a workspace; the next capture extends its list of touched files.
     pub latest_capture: u64,
 }
 
 impl RunFacts {
-    /// The facts by the run's record, for headers that were not verified: `entries` is the whole run.
+    /// The facts from the run's record, for unverified headers. `entries` is the whole run.
     pub(crate) fn from_record(record: &RunRecord, entries: &[RetentionEntry]) -> Self {
         Self {
             count: entries.len() as u64,
@@ -54,7 +54,7 @@ impl RunFacts {
         }
     }
 
-    /// The facts by verified headers: `entries` is the whole run, oldest first.
+    /// The facts from verified headers. `entries` is the whole run, oldest first.
     pub(crate) fn from_entries(entries: &[RetentionEntry]) -> Self {
         use crate::model::Status::{Completed, Failed};
         let latest = |wanted: &dyn Fn(&RetentionEntry) -> bool| {
@@ -72,11 +72,12 @@ impl RunFacts {
     }
 }
 
-/// Decides about the oldest checkpoints of a run: `entries` are its oldest, oldest first and without a gap, as many as
-/// the caller likes. Rank is counted by sequence, never by clock.
+/// Decides which checkpoints of a run are kept. `entries` is any number of its oldest checkpoints, oldest
+/// first and without gaps. Checkpoints are ranked by sequence, never by the clock.
 ///
-/// The newest of an hour, day or week is known for sure only where all checkpoints are given. Where some are not, one
-/// that could be it stays: what is removed here would also be removed by a plan of the whole run, not the other way.
+/// The newest checkpoint of an hour, day or week is certain only if all checkpoints are passed. Otherwise,
+/// every checkpoint that could be the newest is kept. A partial plan therefore never removes a checkpoint
+/// that a plan of the whole run would keep, but it may keep more.
 pub(crate) fn plan(
     run: &RunFacts,
     entries: &[RetentionEntry],
@@ -92,7 +93,7 @@ pub(crate) fn plan(
             let newer = run.count.saturating_sub(index as u64 + 1);
             let age = clock::age(entry.created_at, now);
             let mut keep = protection_reasons(run, index, entry, policy);
-            // A checkpoint whose time is in the future counts as young.
+            // A checkpoint with a time in the future counts as recent.
             if let Some(within) = policy.keep_within.filter(|within| age.is_none_or(|age| age <= *within)) {
                 keep.push(Reason::Within(within.as_secs()));
             }
@@ -117,7 +118,7 @@ pub(crate) fn plan(
         .collect()
 }
 
-/// Reasons to keep it whatever its number and age.
+/// The reasons to keep a checkpoint regardless of its rank and age.
 fn protection_reasons(
     run: &RunFacts,
     index: usize,
@@ -143,10 +144,10 @@ fn protection_reasons(
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 const WEEK: i64 = 7 * DAY;
-/// The first day of the epoch was a Thursday; weeks begin on Mondays.
+/// The epoch began on a Thursday; weeks begin on Mondays.
 const MONDAY_OFFSET: i64 = 3 * DAY;
 
-/// The periods of one length, filled from the newest checkpoint on.
+/// The periods of one length, filled from the newest checkpoint backwards.
 struct Buckets {
     keep: u64,
     length: i64,
@@ -156,7 +157,8 @@ struct Buckets {
 }
 
 impl Buckets {
-    /// Whether a checkpoint made at `at` is the newest of its period, and that among the `keep` newest where all are known.
+    /// Whether a checkpoint from `at` is the newest of its period. If all checkpoints are known, the period
+    /// must also be one of the `keep` newest.
     fn choose(&mut self, at: Timestamp, all_known: bool) -> bool {
         let bucket = (at.as_second() + self.offset).div_euclid(self.length);
         let full = all_known && self.filled.len() as u64 >= self.keep;

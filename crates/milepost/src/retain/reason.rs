@@ -1,49 +1,49 @@
-//! Why something stays, goes or is compressed, in words for people.
+//! The reasons for keeping, compressing or removing a checkpoint, formatted for users.
 
 use std::fmt;
 
-/// Why a checkpoint stays or goes.
+/// Why a checkpoint is kept or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Stays: nothing was written after it.
+    /// Kept: the newest of its run.
     Newest,
-    /// Stays: among the newest so many.
+    /// Kept: one of this many newest checkpoints.
     AmongLast(u64),
-    /// Stays: every one is kept.
+    /// Kept: the policy keeps all checkpoints.
     KeepAll,
-    /// Stays: the newest that failed.
+    /// Kept: the newest with the status failed.
     LatestFailed,
-    /// Stays: the newest that was completed.
+    /// Kept: the newest with the status completed.
     LatestCompleted,
-    /// Stays: the newest that holds a state.
+    /// Kept: the newest with a state.
     LatestState,
-    /// Stays: the newest that holds a workspace.
+    /// Kept: the newest with a workspace.
     LatestCapture,
-    /// Stays: the first of its run.
+    /// Kept: the first of its run.
     First,
-    /// Stays: pinned.
+    /// Kept: pinned.
     Pinned,
-    /// Stays: tagged.
+    /// Kept: tagged.
     Tagged,
-    /// Stays: younger than so many seconds.
+    /// Kept: not older than this many seconds.
     Within(u64),
-    /// Stays: the newest of its hour.
+    /// Kept: the newest of its hour.
     Hourly,
-    /// Stays: the newest of its day.
+    /// Kept: the newest of its day.
     Daily,
-    /// Stays: the newest of its week.
+    /// Kept: the newest of its week.
     Weekly,
-    /// Stays, compressed: older than so many seconds.
+    /// Kept and compressed: older than this many seconds.
     Compressed(u64),
-    /// Goes: so many newer ones are kept.
+    /// Removed: not one of this many newest checkpoints.
     BeyondLast(u64),
-    /// Goes: older than so many seconds.
+    /// Removed: older than this many seconds.
     OlderThan(u64),
-    /// Goes with its run, which ended more than so many seconds ago.
+    /// Removed with its run, which ended more than this many seconds ago.
     RunEnded(u64),
-    /// Goes: the store takes more than so many bytes, and its run is one of the oldest that have ended.
+    /// Removed: the store is larger than this many bytes, and its run is one of the oldest ended runs.
     StoreFull(u64),
-    /// Stays: it should go, and could not be removed.
+    /// Kept: removing it failed.
     NotRemoved,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for Reason {
             Self::StoreFull(bytes) => {
                 write!(
                     f,
-                    "the store takes more than {}: its run is among the oldest that have ended",
+                    "the store is larger than {}: its run is one of the oldest ended runs",
                     Size(*bytes)
                 )
             }
@@ -86,7 +86,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A number of bytes in the largest unit that fits it.
+/// A number of bytes, formatted in the first unit that divides it.
 struct Size(u64);
 
 impl fmt::Display for Size {
@@ -100,7 +100,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A span of time in the largest unit that fits it.
+/// A time span in seconds, formatted in the largest unit that divides it.
 struct Span(u64);
 
 impl fmt::Display for Span {

@@ -1,4 +1,4 @@
-//! Retention by tables with fixed times, and by properties over histories with jumping clocks.
+//! Tests of retention: tables with fixed times, and properties over histories with jumping clocks.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn entry(sequence: u64, at: Timestamp) -> RetentionEntry {
     }
 }
 
-/// A run whose checkpoints were made so many seconds before now, oldest first.
+/// A run whose checkpoints have these ages in seconds, oldest first.
 fn history(ages: &[i64]) -> Vec<RetentionEntry> {
     (1..).zip(ages).map(|(sequence, age)| entry(sequence, ago(*age))).collect()
 }
@@ -55,7 +55,8 @@ fn last(n: u64) -> Retention {
 #[test]
 fn the_newest_of_each_hour_day_and_week() {
     let h = HOUR as i64;
-    // 12:00, 11:59:59, 11:00, 10:30, 10:10, 8:00 on Sunday; Saturday 23:00 and 22:00; Monday before; the Sunday before that.
+    // From the newest: Sunday 12:00, 11:59:59, 11:00, 10:30, 10:10, 8:00; Saturday 23:00 and 22:00; the
+    // Monday before; the Sunday before that.
     let ages = [7 * 24 * h, 6 * 24 * h, 14 * h, 13 * h, 4 * h, h + 6600, h + 5400, h, 1, 0];
     let entries = history(&ages);
     let hourly = Retention { keep_hourly: 3, ..last(1) };
@@ -66,7 +67,7 @@ fn the_newest_of_each_hour_day_and_week() {
     assert_eq!(kept(&entries, &weekly), [1, 10], "weeks begin on Mondays");
     let both = Retention { keep_hourly: 1, keep_daily: 3, keep_weekly: 2, ..last(1) };
     assert_eq!(kept(&entries, &both), [1, 2, 4, 10]);
-    // Protected from the age as well.
+    // Checkpoints kept for their period are not removed because of their age.
     let aged = Retention { keep_weekly: 2, max_age: Some(Duration::from_secs(60)), ..last(50) };
     assert_eq!(kept(&entries, &aged), [1, 9, 10]);
 }
@@ -116,7 +117,7 @@ fn runs_go_as_a_whole_only_where_nothing_speaks_for_them() {
     let limit = Duration::from_secs(90 * DAY);
     assert!(case.has_expired(limit, now()));
     assert!(!case.has_expired(Duration::from_secs(92 * DAY), now()));
-    assert!(!case.has_expired(limit, ago(200 * DAY as i64)), "a clock that went back");
+    assert!(!case.has_expired(limit, ago(200 * DAY as i64)), "the clock went back");
     for stays in [
         EndedRun { last_written: true, ..case },
         EndedRun { owner_alive: true, ..case },
@@ -136,7 +137,7 @@ fn runs_go_as_a_whole_only_where_nothing_speaks_for_them() {
     assert!(!open.has_expired(limit, now()));
 }
 
-/// Histories whose clock jumps: any checkpoint may be stamped years ahead or back.
+/// Histories with a jumping clock: the time of any checkpoint may be more than a year ahead or back.
 fn histories() -> impl Strategy<Value = Vec<RetentionEntry>> {
     let one = (prop_oneof![4 => 0..2_000_000i64, 1 => -40_000_000..40_000_000i64], 0..20u8, any::<bool>());
     prop::collection::vec(one, 1..60).prop_map(|all| {
@@ -183,7 +184,7 @@ proptest! {
     fn what_has_to_stay_stays(entries in histories(), policy in policies()) {
         let kept: HashSet<u64> = kept(&entries, &policy).into_iter().collect();
         let facts = RunFacts::from_entries(&entries);
-        prop_assert!(kept.contains(&facts.newest), "what was written last");
+        prop_assert!(kept.contains(&facts.newest), "the newest checkpoint");
         let special = [facts.latest_failed, facts.latest_completed, facts.latest_state, facts.latest_capture];
         for sequence in special {
             prop_assert!(sequence == 0 || kept.contains(&sequence));
@@ -213,7 +214,8 @@ proptest! {
         prop_assert_eq!(kept(&left, &policy).len(), left.len());
     }
 
-    /// A save sees the oldest few and the newest: it removes nothing that a look at all would keep.
+    /// A save sees only the oldest checkpoints and the newest one. It removes nothing that a plan of the
+    /// whole run would keep.
     #[test]
     fn a_save_never_removes_what_a_prune_would_keep(
         entries in histories(),
@@ -230,10 +232,10 @@ proptest! {
         }
         if oldest.len() == older.len() {
             let all = planned.iter().all(|planned| planned.keep == whole.contains(&planned.sequence));
-            prop_assert!(all, "where all are known the decisions are the same");
+            prop_assert!(all, "if all checkpoints are known, the decisions are the same");
         }
         if !policy.has_buckets() {
-            prop_assert!(planned.iter().all(|p| p.keep == whole.contains(&p.sequence)), "no buckets: always the same");
+            prop_assert!(planned.iter().all(|p| p.keep == whole.contains(&p.sequence)), "equal without any buckets");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Intervals for people: how long something took, and how often a session of some length should be captured.
+//! Formats durations for display, and recommends capture intervals for sessions.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// A duration as people read it: `1h 30m`, `1m 30s`, `5s`.
+/// Formats a duration for display: `1h 30m`, `1m 30s`, `5s`.
 pub fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60) {
@@ -13,7 +13,7 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
-/// How often a session should be captured that is expected to last so long: anything within the range.
+/// The range of capture intervals recommended for a session with this expected duration.
 pub fn recommended_interval(expected: Duration) -> RangeInclusive<Duration> {
     let minutes = |n: u64| Duration::from_secs(60 * n);
     let range = |from, to| minutes(from)..=minutes(to);

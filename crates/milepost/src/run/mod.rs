@@ -1,6 +1,6 @@
-//! Handles on a run for programs that do long work: what an orchestrator's code calls.
-//! In: the engine, and what the program puts. Out: the same verbs without ids, guards for tasks, timers that save by
-//! themselves. Holds no rule of its own about checkpoints: those are the engine's.
+//! Handles to a run, for programs that do long work, such as orchestrators. Offers the engine's operations
+//! for one run, guards for tasks, and timers that save automatically. Must not contain rules about
+//! checkpoints: those belong to the engine.
 
 mod interval;
 mod open;
@@ -30,7 +30,8 @@ use crate::model::{
 };
 use crate::owner::lock::OwnerLock;
 
-/// A run that this process works on. Cheap to clone, safe to share between threads; dropping it never finishes the run.
+/// A run that this process works on. Cheap to clone and safe to share between threads. Dropping it does not
+/// finish the run.
 #[derive(Clone)]
 pub struct Run {
     inner: Arc<Inner>,
@@ -41,9 +42,9 @@ struct Inner {
     id: RunId,
     pid: u32,
     rejoined: bool,
-    /// What was last put; goes into every checkpoint that this handle makes.
+    /// The state last put, which every checkpoint of this handle includes.
     state: Mutex<Option<RawJson>>,
-    /// Tasks that are known to be done, for when the store cannot be asked.
+    /// Tasks known to be done, used if the store cannot be read.
     done: Mutex<HashSet<String>>,
     lock: Mutex<Option<OwnerLock>>,
 }
@@ -57,10 +58,10 @@ impl std::fmt::Debug for Run {
     }
 }
 
-/// Bytes of an error's text that the log keeps.
+/// Maximum number of bytes of an error's text in the log.
 const REASON: usize = 1024;
 
-/// What an error says, and not without end.
+/// The text of an error, truncated to `REASON` bytes.
 fn shortened(why: &(impl Display + ?Sized)) -> String {
     let mut why = why.to_string();
     if why.len() > REASON {
@@ -70,28 +71,28 @@ fn shortened(why: &(impl Display + ?Sized)) -> String {
     why
 }
 
-/// A value behind a lock; one that a panic left is as good as any, since values are replaced whole.
+/// Locks a mutex. A poisoned one is used anyway, because values are only replaced as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Run {
-    /// Its id.
+    /// The id of the run.
     pub fn id(&self) -> &RunId {
         &self.inner.id
     }
 
-    /// Whether it was there before this handle.
+    /// Whether the run existed before this handle opened it.
     pub fn rejoined(&self) -> bool {
         self.inner.rejoined
     }
 
-    /// The engine, for everything that a handle has no word for.
+    /// The engine, for operations that this handle does not offer.
     pub fn milepost(&self) -> &Milepost {
         &self.inner.mp
     }
 
-    /// The engine, unless a fork has copied this handle into another process.
+    /// The engine; fails if a fork has copied this handle into another process.
     fn engine(&self) -> Result<&Milepost, Error> {
         let (run, pid) = (&self.inner.id, self.inner.pid);
         if pid == std::process::id() {
@@ -101,14 +102,15 @@ impl Run {
         }
     }
 
-    /// The newest state of the run, read into a type of the caller's: the saved one, else what was last put or what the
-    /// run that it continues had. `None` if there is none yet.
+    /// The newest state of the run, deserialised into a type of the caller. This is the saved state or, if
+    /// there is none, the state last put or the state of the run that this one continues. `None` if there is
+    /// no state yet.
     pub fn state<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
         let saved = self.engine()?.newest_state(&self.inner.id)?;
         saved.or_else(|| lock(&self.inner.state).clone()).as_ref().map(parse_state).transpose()
     }
 
-    /// Says how the caller's state is now. Costs no write: the next checkpoint of this handle holds it.
+    /// Sets the caller's current state. Writes nothing: the next checkpoint of this handle includes it.
     pub fn put<T: Serialize + ?Sized>(&self, state: &T) -> Result<(), Error> {
         self.put_raw(state).map(|_| ())
     }
@@ -120,7 +122,7 @@ impl Run {
         Ok(raw)
     }
 
-    /// A save that holds what was last put, unless it holds a state of its own.
+    /// Adds the state last put to a save that has no state.
     fn with_state(&self, mut save: Save) -> Save {
         if save.draft.state.is_none() {
             save.draft.state.clone_from(&lock(&self.inner.state));
@@ -128,12 +130,13 @@ impl Run {
         save
     }
 
-    /// Saves a checkpoint, durable when it returns.
+    /// Saves a checkpoint, which is durable when this returns.
     pub fn save(&self, save: Save) -> Result<Saved, Error> {
         self.engine()?.save(&self.inner.id, self.with_state(save))
     }
 
-    /// Saves as a timer does: the run's status stays as it is, and one that has ended is left alone (`None`).
+    /// Saves as a timer does: keeps the run's status, and returns `None` without saving anything if the run
+    /// has ended.
     pub fn save_by_timer(&self, save: Save) -> Result<Option<Saved>, Error> {
         self.save_if(save, SaveCondition::Open)
     }
@@ -145,14 +148,15 @@ impl Run {
         self.engine()?.save_if(&self.inner.id, save)
     }
 
-    /// An error that the work survives: a checkpoint at once, with the reason in the log. Before a stop that cannot be
-    /// helped, `finish(Status::Failed)`.
+    /// Saves a checkpoint after a recoverable error, with the reason in the log. After a fatal error, call
+    /// `finish(Status::Failed)` instead.
     pub fn save_after_error(&self, why: &(impl Display + ?Sized)) -> Result<Saved, Error> {
         let note = Change::Note(format!("recoverable error: {}", shortened(why)));
         self.save(Save::new().source(Source::ErrorBoundary).reason("recoverable_error").change(note))
     }
 
-    /// Changes the run: durable when it returns, and a checkpoint at once where the change is a boundary.
+    /// Changes the run. The change is durable when this returns. A change that is a boundary also saves a
+    /// checkpoint.
     pub fn change(&self, change: impl Into<Change>) -> Result<Option<Saved>, Error> {
         self.change_with(change.into(), Save::new())
     }
@@ -172,12 +176,13 @@ impl Run {
         Ok(saved)
     }
 
-    /// Begins a task: durable when it returns. The guard says how it ended; dropped, it was interrupted.
+    /// Starts a task; this is durable when the call returns. The guard records how the task ends; dropping it
+    /// marks the task as interrupted.
     pub fn begin_task(&self, task: &str) -> Result<TaskGuard, Error> {
         TaskGuard::begin(self.clone(), task)
     }
 
-    /// Whether a task is done, by what the store says; by what this handle knows where the store cannot be read.
+    /// Whether a task is done according to the store, or to this handle if the store cannot be read.
     pub fn is_done(&self, task: &str) -> bool {
         match self.find_task(task) {
             Ok(found) => found.is_some_and(|task| task.is_completed()),
@@ -185,40 +190,40 @@ impl Run {
         }
     }
 
-    /// A task as it stands, or a subtask by `PARENT/CHILD`.
+    /// Finds a task by its id, or a subtask by `PARENT/CHILD`.
     pub fn find_task(&self, task: &str) -> Result<Option<Task>, Error> {
         Ok(Task::find(&self.tasks()?, task))
     }
 
-    /// Every task as it stands.
+    /// All tasks of the run.
     pub fn tasks(&self) -> Result<Vec<Task>, Error> {
         let detail = self.engine()?.run_detail(&self.inner.id)?;
         let record = detail.summary.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
         Ok(record.working.tasks)
     }
 
-    /// Says how a task stands; its other members stay. One that ends is a checkpoint at once.
+    /// Sets the status of a task and keeps its other members. A task that ends saves a checkpoint.
     pub fn task(&self, id: &str, status: TaskStatus) -> Result<Option<Saved>, Error> {
         self.change(TaskChange::new(id, status))
     }
 
-    /// Adds a task, or replaces the one with its id, as the caller's own object.
+    /// Adds a task as the caller's own object, or replaces the task with the same id.
     pub fn put_task(&self, task: Task) -> Result<Option<Saved>, Error> {
         self.change(Item::Task(task))
     }
 
-    /// Says how a criterion stands, and what has to be true.
+    /// Sets the status of a criterion and, unless it is empty, the subject.
     pub fn criterion(&self, id: &str, status: CriterionStatus, subject: &str) -> Result<(), Error> {
         let subject = (!subject.is_empty()).then(|| subject.to_owned());
         self.change(CriterionChange { subject, ..CriterionChange::new(id, status) }).map(|_| ())
     }
 
-    /// Says that a step begins or ends: a checkpoint at once.
+    /// Records that a step starts or ends, and saves a checkpoint.
     pub fn step(&self, step: StepChange) -> Result<Option<Saved>, Error> {
         self.change(step)
     }
 
-    /// Says which phase the work is in.
+    /// Sets the current phase.
     pub fn phase(&self, number: u64, name: &str) -> Result<(), Error> {
         let name = (!name.is_empty()).then(|| name.to_owned());
         self.change(Phase { name, number, ..Phase::default() }).map(|_| ())
@@ -234,28 +239,28 @@ impl Run {
         self.change(Change::Decision { text: text.into(), supersedes: None }).map(|_| ())
     }
 
-    /// Adds a decision in the place of another, named by its text.
+    /// Adds a decision that replaces another one, identified by its text.
     pub fn decide_instead(&self, text: impl Into<String>, of: impl Into<String>) -> Result<(), Error> {
         self.change(Change::Decision { text: text.into(), supersedes: Some(of.into()) }).map(|_| ())
     }
 
-    /// Adds how a command ended.
+    /// Adds the outcome of a command.
     pub fn outcome(&self, outcome: Outcome) -> Result<(), Error> {
         self.change(outcome).map(|_| ())
     }
 
-    /// Says how healthy the agent's context is; what is not given stays.
+    /// Updates the health of the agent's context; values that are not set stay unchanged.
     pub fn context(&self, context: ContextChange) -> Result<(), Error> {
         self.change(context).map(|_| ())
     }
 
-    /// Saves the last checkpoint and ends the run; `paused` leaves it open for later. A failed one is durable when this
-    /// returns, so that the process may go. The handle no longer holds the run's lock then.
+    /// Saves the last checkpoint and ends the run; `Status::Paused` leaves it open for later. The checkpoint
+    /// is durable when this returns, so the process can exit. Releases the run's lock.
     pub fn finish(&self, status: Status) -> Result<Saved, Error> {
         self.finish_with(status, Save::new())
     }
 
-    /// As `finish`, with what else the last checkpoint holds.
+    /// Like `finish`, with additional content for the last checkpoint.
     pub fn finish_with(&self, status: Status, save: Save) -> Result<Saved, Error> {
         let save = self.with_state(save);
         let saved = self.engine()?.finish(&self.inner.id, status, save)?;
@@ -263,12 +268,12 @@ impl Run {
         Ok(saved)
     }
 
-    /// Saves what was last put, every `interval`: 30 s is usual. Nothing happens before `start`.
+    /// A timer that saves the state last put every `interval`, typically 30 s. `SaveTimer::start` starts it.
     pub fn autosave(&self, interval: std::time::Duration) -> SaveTimer {
         SaveTimer::autosave(self.clone(), interval)
     }
 
-    /// Says every `interval` that the work is under way, and only while it is: 120 s is usual.
+    /// A timer that saves every `interval`, typically 120 s, but only while the run is in progress.
     pub fn heartbeat(&self, interval: std::time::Duration) -> SaveTimer {
         SaveTimer::heartbeat(self.clone(), interval)
     }

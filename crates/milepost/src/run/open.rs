@@ -1,4 +1,5 @@
-//! Opening a run for this process: the same id after a crash, never beside a live owner.
+//! Opens a run for this process. Takes options, returns a handle. An existing run can be rejoined after a
+//! crash, but must not be opened while its owner is alive.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use crate::model::{Profile, RunId, Task};
 use crate::owner;
 use crate::owner::lock::{self, OwnerLock};
 
-/// A run to be opened.
+/// A builder that opens a run.
 #[must_use]
 #[derive(Debug, Clone)]
 pub struct RunBuilder {
@@ -18,17 +19,17 @@ pub struct RunBuilder {
     id: Option<String>,
     session: Option<String>,
     run_options: RunOptions,
-    /// The interrupted run that it continues.
+    /// The interrupted run that the new run continues.
     continues: Option<RunId>,
 }
 
 impl Milepost {
-    /// Names a run to work on; `rejoin_or_start` opens it.
+    /// A builder for the run with this id; `rejoin_or_start` opens it.
     pub fn run(&self, id: impl Into<String>) -> RunBuilder {
         RunBuilder { id: Some(id.into()), ..self.new_run() }
     }
 
-    /// A run with an id of its own, that is not there yet.
+    /// A builder for a new run with a generated id.
     pub fn new_run(&self) -> RunBuilder {
         let run_options = RunOptions { location: self.location.clone(), ..RunOptions::default() };
         RunBuilder { mp: self.clone(), id: None, session: None, run_options, continues: None }
@@ -37,40 +38,42 @@ impl Milepost {
 
 setters! {
     impl RunBuilder {
-        /// Sets its profile; a run that is there has it from now on.
+        /// Sets the profile, also for an existing run.
         pub fn profile(profile: Profile) => run_options.profile = Some(profile);
 
-        /// Says which plan it follows.
+        /// Sets the path of the plan that the run follows.
         pub fn plan(path: impl Into<String>) => run_options.plan = Some(path.into());
 
-        /// Says what people call it.
+        /// Sets the title of the run.
         pub fn title(title: impl Into<String>) => run_options.title = Some(title.into());
 
-        /// Names the session that begins.
+        /// Sets the id of the new session.
         pub fn session(id: impl Into<String>) => session = Some(id.into());
 
-        /// Continues an interrupted run, which `Milepost::resumable_runs` lists: `start` takes it over, and the new run goes
-        /// on with its tasks, decisions and state. Of several who try, one succeeds; the others get `Error::NotResumable`.
+        /// Continues an interrupted run, as listed by `Milepost::resumable_runs`. Opening the new run claims
+        /// the interrupted one and takes over its tasks, decisions and state. If several processes try this,
+        /// one of them succeeds and the others get `Error::NotResumable`.
         pub fn continuing(run: &RunId) => continues = Some(run.clone());
 
-        /// Says everything it is opened with; the owner is this process all the same.
+        /// Sets all options at once, except the owner, which is always this process.
         #[cfg_attr(feature = "internal", visibility::make(pub))]
         pub(crate) fn run_options(run_options: RunOptions) => run_options = run_options;
     }
 }
 
 impl RunBuilder {
-    /// Goes on with the run if it is there, or opens it. An error that names the owner if it is alive.
+    /// Continues the run if it exists, or starts it. Fails with an error that names the owner if the owner is
+    /// alive.
     pub fn rejoin_or_start(self) -> Result<Run, Error> {
         self.open(false)
     }
 
-    /// Opens the run, which must not be there yet.
+    /// Starts the run, which must not exist yet.
     pub fn start(self) -> Result<Run, Error> {
         self.open(true)
     }
 
-    /// Opens the run, which must not be there yet, with its first checkpoint, in one write.
+    /// Starts the run, which must not exist yet, and saves its first checkpoint in the same write.
     pub fn start_with(mut self, mut save: Save) -> Result<(Run, Saved), Error> {
         let (mp, id) = (self.mp.clone(), self.named()?);
         mp.check_run_name(&id, save.redaction.unwrap_or(mp.settings().redaction))?;
@@ -93,14 +96,16 @@ impl RunBuilder {
     fn open(mut self, only_new: bool) -> Result<Run, Error> {
         let id = self.named()?;
         let mp = self.mp;
-        // The lock file has the run's name.
+        // Checked before locking, because the lock file is named after the run.
         mp.check_run_name(&id, mp.settings().redaction)?;
         self.run_options.owner = owner::describe(std::process::id());
-        // A lock that cannot be had for any other reason than a holder is done without: the record names the owner.
+        // If the lock is not held but cannot be acquired, the run is opened without it: the record names the
+        // owner.
         let taken = mp.owners.as_ref().map(|folder| lock::acquire(folder, &id));
         let lock = match taken {
             Some(Ok(None)) => {
-                // Held by another handle of this process: the record alone would let it pass.
+                // If another handle of this process holds the lock, the record alone would allow a second
+                // one.
                 let owner = mp.record_of(&id)?.and_then(|record| record.owner);
                 if let Some(owner) = owner.filter(owner::is_this_process) {
                     return Err(mp.owned_by(&id, &owner));

@@ -1,5 +1,6 @@
-//! Timers that save by themselves. A provider that fails or panics, a full disk, a busy store: each is reported, as an
-//! event where the store can be written and to the callback always, and the next tick runs.
+//! Timers that save automatically. A tick can fail because of the provider, a full disk or a busy store. The
+//! callback always receives the error, an event records it once the store can be written, and the next tick
+//! runs as usual.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,18 +18,18 @@ use crate::trigger::Timer;
 type Provider = Box<dyn FnMut() -> Result<RawJson, Error> + Send>;
 type Callback = Box<dyn FnMut(&Error) + Send>;
 
-/// What every tick does.
+/// The work of one timer, done at every tick.
 struct Ticker {
     run: Run,
     what: &'static str,
     condition: SaveCondition,
     provider: Option<Provider>,
     on_error: Option<Callback>,
-    /// Failures that no event tells of yet, oldest first: what, and how often in a row.
+    /// Failures without an event yet, oldest first: the message and the number of times in a row.
     untold: Vec<(String, u64)>,
 }
 
-/// How many failures wait to be told; of more, the last is counted with the one before it.
+/// Maximum number of entries in `untold`; further failures are counted in the last entry.
 const UNTOLD: usize = 16;
 
 impl Ticker {
@@ -41,7 +42,7 @@ impl Ticker {
         if let Err(e) = &result {
             self.remember(error_chain(e));
             if let Some(on_error) = &mut self.on_error {
-                // The callback is the host's code as well.
+                // The callback is host code too and may panic.
                 let _ = catch_unwind(AssertUnwindSafe(|| on_error(e)));
             }
         }
@@ -70,7 +71,7 @@ impl Ticker {
         }
     }
 
-    /// Writes the events of what failed, once the store can be written.
+    /// Writes the events of the failures, as far as the store can be written.
     fn tell(&mut self) {
         let Ok(mp) = self.run.engine() else { return };
         while let Some((message, times)) = self.untold.first() {
@@ -88,24 +89,25 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
-/// A timer that runs. Dropping it ends it without waiting.
+/// A running timer. Dropping it stops the timer without waiting.
 #[derive(Debug)]
-#[must_use = "a timer ends with its guard"]
+#[must_use = "dropping the guard stops the timer"]
 pub struct TimerGuard {
     timer: Timer,
 }
 
 impl TimerGuard {
-    /// Ends the timer and waits for a tick that is under way. As often as one likes.
+    /// Stops the timer and waits for a tick in progress. Can be called more than once.
     pub fn stop(&self) {
         self.timer.stop();
     }
 }
 
-/// A timer that saves a run, to be started. `Run::autosave` makes one that saves what was last put, or what a provider
-/// gives; `Run::heartbeat` one that says that the work is under way, and only while it is. An idle tick confirms the
-/// checkpoint before it; a run that has ended stays as it is.
-#[must_use = "a timer does nothing before it is started"]
+/// A timer that saves a run, once it is started. `Run::autosave` creates one that saves the state last put,
+/// or the state that a provider returns. `Run::heartbeat` creates one that saves only while the run is in
+/// progress. A tick without changes confirms the newest checkpoint, unless the profile keeps every tick. A
+/// run that has ended stays unchanged.
+#[must_use = "a timer does nothing until it is started"]
 pub struct SaveTimer {
     ticker: Ticker,
     interval: Duration,
@@ -120,7 +122,7 @@ impl SaveTimer {
         Self { ticker: Ticker::new(run, "heartbeat", SaveCondition::InProgress), interval }
     }
 
-    /// Asks for the state at every tick, instead of taking what was last put.
+    /// Calls `state` at every tick, instead of using the state last put.
     pub fn provider<T: Serialize, E: Display>(
         mut self,
         mut state: impl FnMut() -> Result<T, E> + Send + 'static,
@@ -132,19 +134,20 @@ impl SaveTimer {
         self
     }
 
-    /// Calls back with the error of every tick that fails, on the timer's thread.
+    /// Calls `callback` with the error of every failed tick, on the timer's thread.
     pub fn on_error(mut self, callback: impl FnMut(&Error) + Send + 'static) -> Self {
         self.ticker.on_error = Some(Box::new(callback));
         self
     }
 
-    /// Does what one tick does, now and on this thread, for programs with a timer of their own. `None` if it failed,
-    /// which the callback and the events report, or if the run has ended or is not under way.
+    /// Runs one tick now on this thread, for programs with their own timer. Returns `None` if the tick
+    /// failed, which the callback and the events report. Also returns `None` if the run has ended or, for a
+    /// heartbeat, is not in progress.
     pub fn tick(&mut self) -> Option<Saved> {
         self.ticker.tick()
     }
 
-    /// Starts the timer. An interval of 0 is refused.
+    /// Starts the timer; fails if the interval is 0.
     pub fn start(self) -> Result<TimerGuard, Error> {
         let Self { mut ticker, interval } = self;
         Ok(TimerGuard { timer: Timer::every(interval, move || drop(ticker.tick()))? })

@@ -1,5 +1,5 @@
-//! The header of a checkpoint: what lists, coalescing and retention need, so that they never read a body. In: a body. Out:
-//! its header, and digests of what counts as a change.
+//! Checkpoint headers: the data that lists, coalescing and retention need, so that they never read a body.
+//! Takes a body, returns its header and the digests that decide whether a checkpoint counts as a change.
 
 use derive_getters::Getters;
 use jiff::Timestamp;
@@ -9,67 +9,69 @@ use crate::model::{
     Body, CheckpointId, FieldRole, Member, Phase, RawJson, RunId, Source, Status, ValidationError,
 };
 
-/// What is known about a checkpoint without its body. It names the body's checksum and so is bound to it.
+/// The summary of a checkpoint, available without reading its body. It contains the body's checksum and is
+/// therefore bound to that body.
 #[derive(Getters, Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Its id.
+    /// The id of the checkpoint.
     pub(crate) snapshot_id: CheckpointId,
-    /// The run.
+    /// The id of the run.
     pub(crate) run_id: RunId,
-    /// Its number within the run.
+    /// The number of the checkpoint within the run.
     pub(crate) sequence: u64,
-    /// Its place among all writes of the store.
+    /// The position of the checkpoint in the order of all writes to the store.
     pub(crate) stamp: u64,
-    /// When it was made.
+    /// The time at which the checkpoint was created.
     #[getter(copy)]
     pub(crate) created_at: Timestamp,
-    /// The session.
+    /// The caller's id for the session.
     pub(crate) session_id: String,
-    /// Milliseconds since that session began.
+    /// Milliseconds since the session began.
     pub(crate) elapsed_ms: u64,
-    /// The checkpoint it continues.
+    /// The parent: the previous checkpoint of the run, or the checkpoint that the run continues.
     pub(crate) parent: Option<CheckpointId>,
-    /// What made it happen.
+    /// What triggered the checkpoint.
     #[getter(copy)]
     pub(crate) source: Source,
-    /// The source, then the reasons.
+    /// The source, followed by the reasons.
     pub(crate) source_details: Vec<String>,
-    /// How the work stood.
+    /// The status of the work.
     #[getter(copy)]
     pub(crate) status: Status,
-    /// The phase.
+    /// The phase of the work.
     pub(crate) phase: Option<Phase>,
-    /// The start of the task summary.
+    /// The first 120 characters of the task summary.
     pub(crate) summary: Option<String>,
-    /// Digest of everything that counts as a change.
+    /// The digest of every field that counts as a change.
     pub(crate) material: String,
-    /// The same without outcomes: what a trigger that brings no new outcome is compared with.
+    /// Like `material`, but without outcomes. Compared with triggers that have no new outcomes.
     pub(crate) quiet: String,
-    /// As `quiet` without the workspace, where there is one: what a trigger that did not look is compared with.
+    /// Like `quiet`, but without the workspace. Compared with triggers that have no capture. `None` if the
+    /// checkpoint has no workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unseen: Option<String>,
-    /// Whether a state was given.
+    /// Whether the checkpoint contains a state.
     pub(crate) holds_state: bool,
-    /// Whether a brief was given.
+    /// Whether the checkpoint contains a brief.
     pub(crate) holds_brief: bool,
-    /// The id it had where it was imported from, or that its brief gives itself.
+    /// The id from the tool that the checkpoint was imported from, or from the front matter of its brief.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported_id: Option<String>,
-    /// The format the document was written in.
+    /// The format version of the sealed document.
     pub(crate) format_version: u64,
-    /// Bytes of the sealed document.
+    /// The size of the sealed document in bytes.
     pub(crate) size: u64,
-    /// The seal's checksum.
+    /// The checksum of the seal.
     pub(crate) checksum: String,
 }
 
 impl Header {
-    /// Whether it holds what capture saw.
+    /// Returns true if the checkpoint contains a captured workspace.
     pub fn holds_workspace(&self) -> bool {
         self.unseen.is_some()
     }
 
-    /// Characters of the task summary that the header repeats.
+    /// The number of characters of the task summary that the header contains.
     const SUMMARY: usize = 120;
 
     pub(super) fn of(body: &Body, material: &Material, state_given: bool) -> Self {
@@ -101,7 +103,7 @@ impl Header {
     }
 }
 
-/// The original id that an import left in `metadata.imported.id`.
+/// Returns the original id that an import stored in `metadata.imported.id`.
 fn imported_id(metadata: Option<&RawJson>) -> Option<String> {
     #[derive(Deserialize)]
     struct Metadata {
@@ -115,14 +117,14 @@ fn imported_id(metadata: Option<&RawJson>) -> Option<String> {
     serde_json::from_str::<Metadata>(metadata.get()).ok()?.imported?.id
 }
 
-/// Digests of what counts as a change.
+/// The digests that decide whether a checkpoint differs from the previous one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Material {
-    /// Of everything but ids, times, source, elapsed, memory and check times.
+    /// Covers everything except ids, times, source, elapsed time, memory and the times of to-do checks.
     pub all: String,
-    /// Of that without outcomes, which belong to the time between two checkpoints.
+    /// Like `all`, but without outcomes, which belong to the time between two checkpoints.
     pub quiet: String,
-    /// Of that without the workspace too, where there is one.
+    /// Like `quiet`, but without the workspace; `None` if there is no workspace.
     pub unseen: Option<String>,
 }
 
@@ -148,7 +150,8 @@ impl Material {
                     }
                     add(&mut quiet, name, RawJson::of(&step)?.get());
                 }
-                // It is the last member that this version knows; what it does not know follows in either case.
+                // `workspace` sorts last among the known members, so the hash up to here covers all the
+                // others. Unknown members that follow are added to both hashes below.
                 FieldRole::Workspace if body.workspace.is_some() => {
                     let mut workspace = body.workspace.clone();
                     if let Some(workspace) = &mut workspace {

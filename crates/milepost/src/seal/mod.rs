@@ -1,6 +1,7 @@
-//! Seals checkpoints and verifies the seals. Pure. In: a body and its slot in the store, or stored bytes. Out: `Sealed` or `Verified`, which nobody else can make.
-//! The body is written once as bytes B; the checksum is over B and the format version; the stored document is B with
-//! `integrity` as its last member in one fixed form. Verify first, interpret afterwards.
+//! Seals checkpoints and verifies seals; does no I/O. `seal` turns a body and its slot in the store into a
+//! `Sealed`; `verify` turns stored bytes into a `Verified`. No other module can create these types. The body
+//! is serialised once; the checksum covers those bytes and the format version, and `integrity` is appended as
+//! the last member in a fixed form. Stored bytes are always verified before they are parsed.
 
 mod header;
 pub mod strict;
@@ -16,33 +17,34 @@ use crate::ReasonCode;
 use crate::model::{Body, JsonPath, Member, RawJson, RawObject, ValidationError};
 use crate::store::Slot;
 
-/// Why stored bytes are not a checkpoint.
+/// The reason why stored bytes are not an intact checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// The checksum does not fit the bytes.
+    /// The checksum does not match the bytes.
     #[error("checksum mismatch: expected {expected}, found {found}")]
     Mismatch {
-        /// What the seal or the header says.
+        /// The value in the seal or the header.
         expected: String,
-        /// What the bytes give.
+        /// The value computed from the bytes.
         found: String,
     },
-    /// The bytes are not a sealed document: they are empty, cut off, no JSON, or have no `integrity`.
+    /// The bytes are not a sealed document: empty, truncated, not JSON, or without an `integrity` member.
     #[error("not a sealed document: {0}")]
     Unsealed(&'static str),
-    /// The seal is right and the content is not a checkpoint.
+    /// The seal is correct but the content is not a valid checkpoint.
     #[error(transparent)]
     Content(#[from] ValidationError),
-    /// A newer program wrote it.
+    /// A newer version of Milepost wrote the document.
     #[error("format {found} is newer than format {FORMAT_VERSION}, the newest this program reads")]
     Newer {
-        /// Its format.
+        /// The format version of the document.
         found: u64,
     },
 }
 
 impl SealError {
-    /// The word for programs. Bytes without a seal were never a checkpoint; bytes with one were changed.
+    /// Returns the reason code. A wrong checksum is an integrity error; a missing seal or invalid content is
+    /// a schema error.
     pub fn reason(&self) -> ReasonCode {
         match self {
             Self::Mismatch { .. } => ReasonCode::CheckpointIntegrityMismatch,
@@ -60,18 +62,18 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Its header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The document.
+    /// Returns the bytes of the sealed document.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Stored bytes whose seal is right.
+/// Stored bytes whose seal was verified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
     bytes: Vec<u8>,
@@ -79,7 +81,7 @@ pub struct Verified {
     version: u64,
 }
 
-/// A body that is complete but for its place in the store, with what coalescing compares.
+/// A body that is complete except for its slot in the store, with the digests that coalescing compares.
 #[derive(Debug, Clone)]
 pub struct Unsealed {
     body: Body,
@@ -89,29 +91,29 @@ pub struct Unsealed {
 }
 
 impl Unsealed {
-    /// Prepares a body; its sequence is set by `seal`.
+    /// Prepares a body for sealing. `seal` sets its sequence.
     pub fn new(body: Body, state_given: bool) -> Result<Self, ValidationError> {
         let members = body.members()?;
         let material = Material::of(&body, &members)?;
         Ok(Self { body, members, state_given, material })
     }
 
-    /// The body as it stands.
+    /// Returns the body.
     pub fn body(&self) -> &Body {
         &self.body
     }
 
-    /// The members as they will be written, but for the sequence.
+    /// Iterates over the members as they will be written, except for the sequence.
     pub fn members(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.members.iter().map(|member| (member.name.as_ref(), &member.value))
     }
 
-    /// The body, to be changed once more.
+    /// Returns the body so that it can be changed again.
     pub fn into_body(self) -> Body {
         self.body
     }
 
-    /// Digests of what counts as a change.
+    /// Returns the digests that coalescing compares.
     pub fn material(&self) -> &Material {
         &self.material
     }
@@ -120,7 +122,7 @@ impl Unsealed {
 const SEAL: &str = ",\"integrity\":{\"algorithm\":\"sha256\",\"checksum\":\"";
 const VERSION: &str = "\",\"format_version\":";
 
-/// Seals a body in the slot that the store gave out.
+/// Seals a body for the slot that the store assigned.
 pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, ValidationError> {
     let Unsealed { mut body, mut members, state_given, material } = unsealed;
     body.sequence = slot.sequence();
@@ -151,7 +153,7 @@ pub fn seal(unsealed: Unsealed, slot: &Slot) -> Result<Sealed, ValidationError> 
     Ok(Sealed { header, bytes })
 }
 
-/// Checks the seal of stored bytes, before anything in them is believed.
+/// Verifies the seal of stored bytes.
 pub fn verify(bytes: Vec<u8>) -> Result<Verified, SealError> {
     let (body_len, checksum_found, version) = split(&bytes)?;
     if version > FORMAT_VERSION {
@@ -167,7 +169,7 @@ pub fn verify(bytes: Vec<u8>) -> Result<Verified, SealError> {
     Ok(Verified { bytes, checksum: computed, version })
 }
 
-/// Finds the seal: the length of the body without its closing brace, the checksum and the version.
+/// Finds the seal. Returns the length of the body without its closing brace, the checksum and the version.
 fn split(bytes: &[u8]) -> Result<(usize, String, u64), SealError> {
     let tail = bytes.strip_suffix(b"}}").ok_or(SealError::Unsealed("the document does not end in a seal"))?;
     let digits = tail.iter().rev().take_while(|b| b.is_ascii_digit()).count();
@@ -177,43 +179,43 @@ fn split(bytes: &[u8]) -> Result<(usize, String, u64), SealError> {
         return Err(SealError::Unsealed("the seal has no format version"));
     }
     let version = version.parse().map_err(|_| SealError::Unsealed("the seal has no format version"))?;
-    let rest =
-        rest.strip_suffix(VERSION.as_bytes()).ok_or(SealError::Unsealed("the seal has another form"))?;
+    let rest = rest.strip_suffix(VERSION.as_bytes()).ok_or(SealError::Unsealed("the seal is malformed"))?;
     let at = rest.len().checked_sub(64).ok_or(SealError::Unsealed("the seal has no checksum"))?;
     let (rest, checksum) = rest.split_at(at);
     let checksum = std::str::from_utf8(checksum)
         .ok()
         .filter(|text| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
         .ok_or(SealError::Unsealed("the seal has no checksum"))?;
-    let rest = rest.strip_suffix(SEAL.as_bytes()).ok_or(SealError::Unsealed("the seal has another form"))?;
+    let rest = rest.strip_suffix(SEAL.as_bytes()).ok_or(SealError::Unsealed("the seal is malformed"))?;
     Ok((rest.len(), checksum.to_owned(), version))
 }
 
 impl Verified {
-    /// The document.
+    /// Returns the bytes of the sealed document.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The seal's checksum.
+    /// Returns the checksum of the seal.
     pub fn checksum(&self) -> &str {
         &self.checksum
     }
 
-    /// The members of the body, upgraded to the current format, each value verbatim.
+    /// Returns the members of the body, upgraded to the current format, each value verbatim.
     pub fn fields(&self) -> Result<RawObject, SealError> {
         let mut fields = RawObject::parse(strict::utf8(&self.bytes)?, &JsonPath::Root)?;
         fields.take("integrity");
         Ok(version::upgrade(self.version, fields))
     }
 
-    /// The body, upgraded to the current format.
+    /// Returns the body, upgraded to the current format.
     pub fn body(&self) -> Result<Body, SealError> {
         Ok(Body::from_object(self.fields()?)?)
     }
 
-    /// Checks stored bytes against the header that speaks of them. A format that the header does not know of is damage,
-    /// and so is a seal that was changed in place: bytes of the right length are this document, with wrong bytes in it.
+    /// Verifies stored bytes against their header. A format version that differs from the header is reported
+    /// as damage. So is a broken seal on bytes of the expected length: those bytes are this document with
+    /// some bytes changed.
     pub fn read(bytes: Vec<u8>, header: &Header) -> Result<Self, SealError> {
         let same_length = bytes.len() as u64 == header.size;
         match verify(bytes) {
@@ -229,7 +231,7 @@ impl Verified {
         }
     }
 
-    /// Checks that these bytes are what `header` speaks of.
+    /// Checks that `header` describes these bytes.
     pub fn matches(&self, header: &Header) -> Result<(), SealError> {
         if self.checksum != header.checksum {
             return Err(SealError::Mismatch {
@@ -240,7 +242,8 @@ impl Verified {
         Ok(())
     }
 
-    /// Makes these bytes storable again, unchanged, under the stamp of `slot`: for copies, imports and rebuilt headers.
+    /// Prepares the unchanged bytes to be stored again under the stamp of `slot`. Used by copies, imports and
+    /// rebuilt headers.
     pub fn into_sealed(self, slot: &Slot) -> Result<Sealed, SealError> {
         let fields = self.fields()?;
         let state_given = fields.get("state").is_some_and(|raw| !raw.is_null());

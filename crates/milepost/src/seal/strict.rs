@@ -1,15 +1,16 @@
-//! Checks JSON from outside strictly. In: bytes. Out: the same bytes as text, or what is wrong and its JSON pointer.
-//! Refuses duplicate keys, depth over 100, numbers that no f64 holds, invalid UTF-8 and anything that is not JSON.
+//! Strict validation of untrusted JSON. Takes bytes, returns the same bytes as text, or an error with its
+//! JSON pointer. Rejects duplicate keys, nesting deeper than 100 levels, numbers that overflow an f64,
+//! invalid UTF-8 and anything that is not JSON.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::model::{JsonPath, RawJson, ValidationError};
 
-/// How deep arrays and objects may nest.
+/// The maximum nesting depth of arrays and objects.
 pub const MAX_DEPTH: usize = 100;
 
-/// Checks a whole document and gives it back as text.
+/// Validates a whole document and returns it as text.
 pub fn check(bytes: &[u8]) -> Result<&str, ValidationError> {
     let text = utf8(bytes)?;
     let mut reader = Reader { text: text.as_bytes(), at: 0 };
@@ -22,13 +23,13 @@ pub fn check(bytes: &[u8]) -> Result<&str, ValidationError> {
     Ok(text)
 }
 
-/// The text of a document.
+/// Decodes a document as UTF-8.
 pub fn utf8(bytes: &[u8]) -> Result<&str, ValidationError> {
     let invalid = |e: std::str::Utf8Error| format!("invalid UTF-8 at byte {}", e.valid_up_to());
     std::str::from_utf8(bytes).map_err(|e| ValidationError::document(invalid(e)))
 }
 
-/// Checks a document and takes it verbatim.
+/// Validates a document and returns it verbatim.
 pub fn raw(bytes: &[u8]) -> Result<RawJson, ValidationError> {
     RawJson::parse(check(bytes)?)
 }
@@ -68,7 +69,7 @@ impl<'a> Reader<'a> {
             Some(b't') => self.word(path, b"true"),
             Some(b'f') => self.word(path, b"false"),
             Some(b'n') => self.word(path, b"null"),
-            _ => Err(self.fail(path, "not JSON: no value starts like this")),
+            _ => Err(self.fail(path, "not JSON: expected a value")),
         }
     }
 
@@ -77,7 +78,7 @@ impl<'a> Reader<'a> {
             self.at += word.len();
             return Ok(());
         }
-        Err(self.fail(path, "not JSON: no value starts like this"))
+        Err(self.fail(path, "not JSON: expected a value"))
     }
 
     fn object(&mut self, path: &JsonPath<'_>, depth: usize) -> Result<(), ValidationError> {
@@ -90,15 +91,15 @@ impl<'a> Reader<'a> {
         let mut seen = Keys::default();
         loop {
             if self.peek() != Some(b'"') {
-                return Err(self.fail(path, "not JSON: a member's name in double quotes is needed"));
+                return Err(self.fail(path, "not JSON: expected a member name in double quotes"));
             }
             let key = self.string(path)?;
             if !seen.insert(key.clone()) {
-                return Err(self.fail(&path.key(&key), "stands twice in its object"));
+                return Err(self.fail(&path.key(&key), "appears twice in its object"));
             }
             self.space();
             if self.peek() != Some(b':') {
-                return Err(self.fail(&path.key(&key), "not JSON: ':' is needed"));
+                return Err(self.fail(&path.key(&key), "not JSON: expected ':'"));
             }
             self.at += 1;
             self.space();
@@ -110,7 +111,7 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     return Ok(());
                 }
-                _ => return Err(self.fail(&path.key(&key), "not JSON: ',' or '}' is needed")),
+                _ => return Err(self.fail(&path.key(&key), "not JSON: expected ',' or '}'")),
             }
             self.space();
         }
@@ -129,7 +130,7 @@ impl<'a> Reader<'a> {
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => break,
-                _ => return Err(self.fail(&path.index(index), "not JSON: ',' or ']' is needed")),
+                _ => return Err(self.fail(&path.index(index), "not JSON: expected ',' or ']'")),
             }
             self.space();
         }
@@ -137,7 +138,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Walks a string and gives its decoded text.
+    /// Scans a string and returns its decoded text.
     fn string(&mut self, path: &JsonPath<'_>) -> Result<Cow<'a, str>, ValidationError> {
         let start = self.at;
         self.at += 1;
@@ -151,26 +152,26 @@ impl<'a> Reader<'a> {
                 }
                 Some(0..=0x1f) => return Err(self.fail(path, "a control character in a string")),
                 Some(_) => self.at += 1,
-                None => return Err(self.fail(path, "a string without an end")),
+                None => return Err(self.fail(path, "a string is not terminated")),
             }
         }
         self.at += 1;
         let quoted = &self.text[start..self.at];
-        // The whole text is UTF-8, and quotes are where characters begin and end.
+        // The whole text is valid UTF-8 and a quote is a complete character, so this slice is valid too.
         let inner = std::str::from_utf8(&quoted[1..quoted.len() - 1]).unwrap_or_default();
         if !escaped {
             return Ok(Cow::Borrowed(inner));
         }
-        // Escapes are checked, and keys compared, by what they stand for; a lone surrogate stands for nothing.
+        // Decoding validates the escapes and makes keys comparable. A lone surrogate is an invalid escape.
         serde_json::from_slice(quoted).map(Cow::Owned).map_err(|_| {
-            let what = format!("a string with an escape that stands for no character: {inner}");
+            let what = format!("a string with an invalid escape: {inner}");
             ValidationError::at(path, what.chars().take(200).collect::<String>())
         })
     }
 
     fn digits(&mut self, path: &JsonPath<'_>) -> Result<(), ValidationError> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
-            return Err(self.fail(path, "not JSON: a digit is needed"));
+            return Err(self.fail(path, "not JSON: expected a digit"));
         }
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -207,16 +208,13 @@ impl<'a> Reader<'a> {
             Ok(n) if n.is_finite() => Ok(()),
             _ => {
                 let shown: String = text.chars().take(40).collect();
-                Err(ValidationError::at(
-                    path,
-                    format!("{shown} is larger than any number a program can hold"),
-                ))
+                Err(ValidationError::at(path, format!("{shown} is too large for a 64-bit float")))
             }
         }
     }
 }
 
-/// Keys of one object; most have few, so a list is searched before a set is made.
+/// The keys of one object. Most objects have few keys, so a list is used until a set pays off.
 #[derive(Default)]
 struct Keys<'a> {
     list: Vec<Cow<'a, str>>,
@@ -245,17 +243,17 @@ mod tests {
 
     #[rstest::rstest]
     #[case("", "", "ends too early")]
-    #[case("nope", "", "no value starts like this")]
-    #[case("{\"a\":NaN}", "/a", "no value starts like this")]
-    #[case("{\"a\":Infinity}", "/a", "no value starts like this")]
-    #[case("{\"a\":1e400}", "/a", "larger than any number")]
+    #[case("nope", "", "expected a value")]
+    #[case("{\"a\":NaN}", "/a", "expected a value")]
+    #[case("{\"a\":Infinity}", "/a", "expected a value")]
+    #[case("{\"a\":1e400}", "/a", "too large")]
     #[case("{\"a\":{\"b\":1,\"b\":2}}", "/a/b", "twice")]
     #[case("{\"a\":1,\"\\u0061\":2}", "/a", "twice")]
     #[case("{\"x\":[1,{\"~/\":01}]}", "/x/1/~0~1", "leading zero")]
     #[case("{} {}", "", "more text")]
-    #[case("{\"a\":1,}", "", "member's name")]
-    #[case("[1,]", "/1", "no value starts")]
-    #[case("{\"a\":\"\\ud800\"}", "/a", "stands for no character")]
+    #[case("{\"a\":1,}", "", "member name")]
+    #[case("[1,]", "/1", "expected a value")]
+    #[case("{\"a\":\"\\ud800\"}", "/a", "invalid escape")]
     #[case("{\"a\":\"\u{1}\"}", "/a", "control character")]
     #[case("{\"a\":\"b", "/a", "too early")]
     #[case("{\"a\":-}", "/a", "a digit")]

@@ -1,4 +1,4 @@
-//! The seal, tried: golden file, flipped bytes, versions.
+//! Tests of the seal: golden file, flipped bits, truncation and format versions.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn sealed(state: Option<&str>) -> Sealed {
 
 #[test]
 fn golden() {
-    // Format 1 as it was first released. Never regenerate: a difference here is a format change.
+    // Format 1 as first released. Never regenerate this file: a difference is a format change.
     let golden = include_bytes!("golden-v1.json");
     let sealed = sealed(Some("{\"n\":12345678901234567890, \"e\":\"\\u00E9\\u00e9\",\"z\":-0.0,\"f\":1.0}"));
     assert_eq!(String::from_utf8_lossy(sealed.bytes()), String::from_utf8_lossy(golden));

@@ -1,14 +1,15 @@
-//! Format versions and how old documents are read: upgrades happen in memory, old bytes are never rewritten.
+//! Format versions of sealed documents. Documents in an older format are upgraded in memory when they are
+//! read; the stored bytes are never rewritten.
 
 use crate::model::RawObject;
 
-/// The format this program writes.
+/// The format version that this program writes.
 pub const FORMAT_VERSION: u64 = 1;
 
-/// `STEPS[n]` takes the members of format n+1 to format n+2.
+/// `STEPS[n]` upgrades the members of format n+1 to format n+2.
 const STEPS: [fn(RawObject) -> RawObject; FORMAT_VERSION as usize - 1] = [];
 
-/// Brings members of an older format up to the current one.
+/// Upgrades the members of an older format to the current one.
 pub(super) fn upgrade(from: u64, fields: RawObject) -> RawObject {
     upgrade_by(&STEPS, from, fields)
 }

@@ -1,4 +1,5 @@
-//! Checksums of everything stored beside bodies, and what is said when one does not fit.
+//! Checksums of stored values, and `Damage`, which describes a value that does not match its checksum.
+//! Pure: takes bytes, returns checksums. The seal inside a document is computed by `crate::seal`.
 
 use data_encoding::HEXLOWER;
 use derive_getters::Getters;
@@ -34,9 +35,9 @@ closed_enum! {
 /// How a stored value is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DamageKind {
-    /// Its checksum does not fit.
+    /// The checksum does not match.
     Integrity,
-    /// It is not a value of this kind at all: it cannot be parsed, or lacks what it must have.
+    /// The value cannot be parsed, or lacks a required field.
     Schema,
 }
 
@@ -55,35 +56,35 @@ impl Serialize for DamageKind {
     }
 }
 
-/// A stored value that is not what was written.
+/// Damage to a stored value: it is not what was written.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{} is damaged: expected {expected}, found {found}", self.what())]
 pub struct Damage {
-    /// The checkpoint's id, where known.
+    /// The checkpoint's id, if known.
     pub(crate) snapshot_id: Option<CheckpointId>,
-    /// The run, where known.
+    /// The run, if known.
     pub(crate) run_id: Option<RunId>,
-    /// The checkpoint's number, where known.
+    /// The checkpoint's sequence, if known.
     #[getter(copy)]
     pub(crate) sequence: Option<u64>,
-    /// Which value.
+    /// Which value is damaged.
     #[getter(copy)]
     pub(crate) part: Part,
-    /// How.
+    /// How it is damaged.
     #[getter(skip)]
     #[serde(rename = "reason_code")]
     pub(crate) kind: DamageKind,
-    /// What should be there.
+    /// The expected checksum or content.
     pub(crate) expected: String,
-    /// What is there.
+    /// The checksum or content found.
     pub(crate) found: String,
-    /// The number of the damaged checkpoint that this one is stored against.
+    /// The sequence of the damaged checkpoint that this one is stored as a delta against.
     #[getter(copy)]
     pub(crate) because_of: Option<u64>,
 }
 
 impl Damage {
-    /// A value whose checksum does not fit.
+    /// Damage by a checksum that does not match.
     pub fn integrity(part: Part, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             part,
@@ -97,12 +98,12 @@ impl Damage {
         }
     }
 
-    /// The reason code of an error with this damage.
+    /// The reason code of an error that reports this damage.
     pub fn reason_code(&self) -> ReasonCode {
         self.kind.reason_code()
     }
 
-    /// Says where it is.
+    /// Sets the run and the sequence.
     #[must_use]
     pub fn at(mut self, run_id: Option<&RunId>, sequence: Option<u64>) -> Self {
         self.run_id = run_id.cloned();
@@ -110,7 +111,7 @@ impl Damage {
         self
     }
 
-    /// Says which checkpoint it is.
+    /// Sets the checkpoint's id.
     #[must_use]
     pub fn named(mut self, id: Option<CheckpointId>) -> Self {
         self.snapshot_id = id;
@@ -128,24 +129,24 @@ impl Damage {
             _ => {}
         }
         if let Some(root) = self.because_of {
-            text.push_str(&format!(", stored against number {root},"));
+            text.push_str(&format!(", stored as a delta against sequence {root},"));
         }
         text
     }
 }
 
-/// A text and its checksum on one line.
+/// Formats a text and its checksum as one line.
 pub(crate) fn checksummed_line(part: Part, name: &[u8], text: &str) -> String {
     format!("{text} {}\n", HEXLOWER.encode(&checksum(part, &[name], text.as_bytes())))
 }
 
-/// The text of a line that `checksummed_line` made; `None` if it is not what was written.
+/// The text of a line written by `checksummed_line`; `None` if the checksum does not match.
 pub(crate) fn parse_checksummed_line<'a>(part: Part, name: &[u8], line: &'a str) -> Option<&'a str> {
     let (text, found) = line.rsplit_once(' ')?;
     (HEXLOWER.encode(&checksum(part, &[name], text.as_bytes())) == found).then_some(text)
 }
 
-/// The checksum of a stored value, bound to what it is and where it stands.
+/// The checksum of a stored value, bound to its kind and its key.
 pub(crate) fn checksum(part: Part, key: &[&[u8]], value: &[u8]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"milepost row 1 ");

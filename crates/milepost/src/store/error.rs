@@ -1,4 +1,4 @@
-//! `StoreError`: why an operation on a store failed.
+//! `StoreError`, the error of every operation on a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use crate::model::{CheckpointId, RunId};
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "internal"), non_exhaustive)]
 pub enum StoreError {
-    /// Somebody else was writing for too long.
+    /// Other writers held the lock for too long.
     #[error("{location} was busy for {:.1} s", waited.as_secs_f64())]
     Busy {
         /// The store.
         location: String,
-        /// How long was waited.
+        /// How long this writer waited.
         waited: Duration,
     },
-    /// An address that names no store.
-    #[error("\"{0}\" is not a store's address: sqlite:PATH or files:DIR")]
+    /// The text is not a store address.
+    #[error("\"{0}\" is not a store address (expected sqlite:PATH or files:DIR)")]
     Address(String),
-    /// There is no store.
+    /// The store does not exist.
     #[error("no store at {location}")]
     Missing {
-        /// The store that was looked for.
+        /// The store.
         location: String,
     },
-    /// The store is there, or may be, and this user may not read it.
+    /// The store exists or might exist, but this user has no permission to read it.
     #[error("cannot open the store at {location}: permission denied on {}", path.display())]
     Denied {
         /// The store.
@@ -36,46 +36,46 @@ pub enum StoreError {
         /// The file or folder that cannot be read.
         path: PathBuf,
     },
-    /// A newer program made it.
-    #[error("{location} has store format {found}; this program knows formats up to {known}")]
+    /// A newer program created the store.
+    #[error("{location} has store format {found}; this program supports formats up to {known}")]
     Newer {
         /// The store.
         location: String,
-        /// Its format.
+        /// The store's format.
         found: u64,
-        /// The newest known.
+        /// The newest supported format.
         known: u64,
     },
-    /// Something stored does not fit its checksum.
+    /// A stored value is damaged.
     #[error(transparent)]
     Damaged(Box<Damage>),
-    /// The run is not there.
+    /// The run does not exist.
     #[error("no run {0}")]
     NoRun(RunId),
-    /// The checkpoint is not there.
+    /// The checkpoint does not exist.
     #[error("no checkpoint {0}@{1}")]
     NoCheckpoint(RunId, u64),
-    /// A checkpoint with this id is there already.
-    #[error("checkpoint {0} exists already")]
+    /// A checkpoint with this id already exists.
+    #[error("checkpoint {0} already exists")]
     Exists(CheckpointId),
-    /// Something has this name already.
-    #[error("something is called {0} already")]
+    /// A checkpoint already has this name as its id, a tag or an imported id.
+    #[error("the name {0} is already taken")]
     Named(String),
-    /// Marks were set by somebody else since they were read: their revision is not the next one.
-    #[error("the marks of {0}@{1} have changed meanwhile")]
+    /// Another writer has changed the marks since they were read: the revision is not above the stored one.
+    #[error("the marks of {0}@{1} have changed since they were read")]
     MarksMoved(RunId, u64),
-    /// The decision broke the trait's rules.
-    #[error("not a valid commit: {0}")]
+    /// The caller broke a rule of the `Store` trait.
+    #[error("store rule violated: {0}")]
     Rules(&'static str),
-    /// The store's file or folder cannot be written.
-    #[error("{location} cannot be written")]
+    /// The store's file or folder is not writable.
+    #[error("{location} is not writable")]
     ReadOnly {
         /// The store.
         location: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The store is foreign, and so is not written.
+    /// The store is foreign, so it must not be written.
     #[error("{location} is not trusted: {why}")]
     Untrusted {
         /// The store.
@@ -88,7 +88,7 @@ pub enum StoreError {
     Write {
         /// The file or store.
         location: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Reading failed.
@@ -96,12 +96,12 @@ pub enum StoreError {
     Read {
         /// The file or store.
         location: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A write could not be synced. It was not acknowledged, and may still appear after a crash or a restart.
-    #[error("not acknowledged, because {location} could not be synced; {}", match may_appear.as_slice() {
-        [] => "the change may still appear".to_owned(),
+    /// A write could not be synced. It is not acknowledged, but may still appear after a crash or a restart.
+    #[error("syncing {location} failed; the write is not acknowledged, but {}", match may_appear.as_slice() {
+        [] => "may still appear".to_owned(),
         ids => format!("may appear as {}", ids.iter().map(CheckpointId::as_str).collect::<Vec<_>>().join(", ")),
     })]
     NotAcknowledged {
@@ -109,11 +109,11 @@ pub enum StoreError {
         location: String,
         /// The checkpoints that may appear.
         may_appear: Vec<CheckpointId>,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The reply to a commit was lost; it may or may not have happened.
-    #[error("the reply of {location} was lost")]
+    /// The reply to a commit was lost, so the commit may or may not have happened.
+    #[error("the reply from {location} was lost")]
     Unknown {
         /// The store.
         location: String,
@@ -121,12 +121,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error for a store whose file at `path` could not be read, if the reason is a missing permission.
+    /// The error for a store whose file at `path` could not be read; `None` unless a permission is missing.
     pub(super) fn denied(location: String, path: &Path, e: &io::Error) -> Option<Self> {
         if e.kind() != io::ErrorKind::PermissionDenied {
             return None;
         }
-        // A path that cannot be looked at lies in a folder that cannot be entered.
+        // If the path is not accessible, name its nearest accessible ancestor, which denies access.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let existing = path.ancestors().find(|at| std::fs::symlink_metadata(at).is_ok());
         Some(Self::Denied { location, path: existing.unwrap_or(&path).to_owned() })

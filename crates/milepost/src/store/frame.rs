@@ -1,34 +1,35 @@
-//! How documents are packed: whole, or as the difference to the next newer one. Pure.
-//! In: a document, and the one it is packed against. Out: a frame, and back. The newest two documents of a run are
-//! whole; an older one is a difference to its neighbour; a chain of differences ends after `MOST_DEPENDANTS`.
+//! Packs documents into frames, whole or as a delta against the next newer document, and unpacks them. Pure.
+//! The newest two documents of a run are stored whole, an older one as a delta against its newer neighbour.
+//! At most `MOST_DEPENDANTS` deltas depend on a whole document.
 
 use std::cell::RefCell;
 use std::io;
 
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
 
-/// How many older documents may need one document to be read.
+/// Maximum number of older documents that depend on one document.
 pub(crate) const MOST_DEPENDANTS: u64 = 15;
 
-/// Frames this small are left whole: a difference would save nothing worth a dependency.
+/// Frames up to this size stay whole: a delta would save too little to justify a dependency.
 pub(crate) const SMALL: usize = 1024;
 
-/// Documents up to this size cost more to compress than to write, for the short time they stay whole.
+/// New documents up to this size are stored uncompressed: they are repacked soon, and compressing them
+/// costs more than writing them.
 const QUICK: usize = 128 * 1024;
 
 const LEVEL: i32 = 1;
-/// No document is larger than this; a frame that says otherwise is damaged.
+/// Maximum size of a document. A frame with a larger length is damaged.
 const LARGEST: u64 = 80 << 20;
 const PLAIN: u8 = 0;
 const PACKED: u8 = 1;
 const PREFIX: usize = 9;
 
-/// Packs a document to stay whole.
+/// Packs a document that stays whole.
 pub(crate) fn whole(document: &[u8]) -> io::Result<Vec<u8>> {
     pack(document, &[])
 }
 
-/// Packs a new document: plain, unless it is large. Two saves later it is a difference, or whole for good.
+/// Packs a new document, uncompressed unless it is large. Two saves later it is repacked, usually as a delta.
 pub(crate) fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
     if document.len() > QUICK {
         return pack(document, &[]);
@@ -40,15 +41,16 @@ pub(crate) fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Unpacks a frame; `base` is what it was packed against, empty for a whole one.
+/// Unpacks a frame. `base` is the document that it was packed against, empty for a whole frame.
 pub(crate) fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let damaged = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
-    let (prefix, payload) = frame.split_at_checked(PREFIX).ok_or_else(|| damaged("the frame is cut off"))?;
+    let (prefix, payload) =
+        frame.split_at_checked(PREFIX).ok_or_else(|| damaged("the frame is truncated"))?;
     let mut length = [0; 8];
     length.copy_from_slice(&prefix[1..]);
     let length = u64::from_le_bytes(length);
     if length > LARGEST {
-        return Err(damaged("the frame has no sensible length"));
+        return Err(damaged("the frame's length exceeds the limit"));
     }
     match prefix[0] {
         PLAIN => Ok(payload.to_vec()),
@@ -58,24 +60,24 @@ pub(crate) fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
                 .with_borrow_mut(|context| context.decompress_using_dict(&mut document, payload, base))
                 .map_err(code)?;
             if document.len() as u64 != length {
-                return Err(damaged("the frame has another length than it says"));
+                return Err(damaged("the frame's length does not match its content"));
             }
             Ok(document)
         }
-        _ => Err(damaged("the frame is of an unknown kind")),
+        _ => Err(damaged("the frame has an unknown type")),
     }
 }
 
 thread_local! {
-    // Making a context costs as much as packing a small document with it.
+    // Creating a context costs as much as packing a small document.
     static PACKER: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
     static UNPACKER: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// Up to this size together, the window that goes with the level reaches over document and base.
+/// Up to this combined size, the default window of the compression level covers document and base.
 const NEAR: usize = 384 * 1024;
 
-/// Packs a document as the difference to `base`; whole if that is empty.
+/// Packs a document as a delta against `base`, or whole if `base` is empty.
 pub(crate) fn pack(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let mut frame = Vec::with_capacity(PREFIX + zstd_safe::compress_bound(document.len()));
     let mut packed = Vec::with_capacity(zstd_safe::compress_bound(document.len()));
@@ -84,7 +86,7 @@ pub(crate) fn pack(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
             .with_borrow_mut(|context| context.compress_using_dict(&mut packed, document, base, LEVEL))
             .map_err(code)?;
     } else {
-        // The window has to reach over the whole of the base, or what lies further back is not found.
+        // The window has to cover the whole base, otherwise matches further back are not found.
         let reach = (document.len() + base.len()).next_power_of_two().trailing_zeros().clamp(10, 27);
         let mut context = CCtx::create();
         context.set_parameter(CParameter::CompressionLevel(LEVEL)).map_err(code)?;

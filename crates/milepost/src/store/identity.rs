@@ -1,6 +1,6 @@
-//! Whose store this is. Every store has a random id in a small file beside it; this user's records name the ids of the
-//! stores that they created or trusted.
-//! In: a store's address and the user's state. Out: trusted, new or foreign, with the reason. Opens no store.
+//! Decides whether a store is trusted. Every local store has a random id in a small file, and the user's
+//! records list the ids of the stores that the user created or trusted.
+//! Takes a store's address and the user's state, returns trusted, new or foreign. Opens no store.
 
 use std::fmt;
 use std::io;
@@ -13,55 +13,55 @@ use crate::model::id::StoreId;
 use crate::owner;
 use crate::trust::{StoreRecord, UserState, user_id};
 
-/// Maximum size of the file that holds an id.
+/// Maximum size of an id file.
 const ID_LIMIT: u64 = 256;
 
-/// Whether a store may be written and its content given to an agent.
+/// Whether a store may be written and its content passed to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreTrust {
-    /// This user created or trusted it.
+    /// This user created or trusted the store.
     Trusted,
-    /// There is no store yet.
+    /// The store does not exist yet.
     New,
-    /// It came from elsewhere.
+    /// The store is foreign.
     Foreign(ForeignReason),
 }
 
 /// Why a store is foreign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForeignReason {
-    /// This user has no record of it.
+    /// This user has no record of the store.
     NoRecord,
-    /// It is a copy of another store of this user's, which is still there.
+    /// The store is a copy of another store of this user, which still exists.
     Copy {
-        /// The original.
+        /// The address of the original.
         original: String,
     },
-    /// Another user owns it.
+    /// Another user owns the store.
     OtherOwner {
-        /// What is owned by somebody else.
+        /// The file or folder that the other user owns.
         path: PathBuf,
         /// That user's id.
         owner: u32,
     },
-    /// It was trusted on another machine.
+    /// The user's record of the store is from another machine.
     OtherMachine,
-    /// Git tracks it: everybody who can push to the repository can change it.
+    /// Git tracks the store, so anyone who can push to the repository can change it.
     Tracked,
-    /// It, or a folder on the way to it, is a symbolic link or no regular file.
+    /// The store is not a regular file or folder, or a symbolic link is on its path.
     NotRegular {
-        /// What is wrong.
+        /// The path and the problem, for messages.
         why: String,
     },
     /// The user's records cannot be read.
     NoState {
-        /// Why.
+        /// Why they cannot be read.
         why: String,
     },
 }
 
 impl ForeignReason {
-    /// Whether trust in the store makes it safe to use.
+    /// Whether the store is safe to use once the user trusts it.
     pub fn is_adoptable(&self) -> bool {
         matches!(self, Self::NoRecord | Self::Copy { .. } | Self::OtherMachine)
     }
@@ -83,13 +83,13 @@ impl fmt::Display for ForeignReason {
     }
 }
 
-/// The file that holds a store's id.
+/// The file that contains a store's id.
 fn id_file(url: &StoreUrl) -> io::Result<PathBuf> {
     let local = url.local().map(|(layout, path)| layout.id_file(path));
     local.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "the store has no files on this machine"))
 }
 
-/// Reads a store's id; `None` where it has none.
+/// Reads a store's id; `None` if it has no valid id.
 pub fn read_id(url: &StoreUrl) -> io::Result<Option<StoreId>> {
     let Ok(file) = id_file(url) else { return Ok(None) };
     match bounded::read_text(&file, ID_LIMIT) {
@@ -98,25 +98,26 @@ pub fn read_id(url: &StoreUrl) -> io::Result<Option<StoreId>> {
     }
 }
 
-/// Gives a store a new id, durably.
+/// Writes a new id for a store, durably.
 pub fn write_id(url: &StoreUrl) -> io::Result<StoreId> {
     let id = StoreId::generate();
     atomic::write(&id_file(url)?, format!("{id}\n").as_bytes(), atomic::Mode::Private)?;
     Ok(id)
 }
 
-/// Gives a new store its id, and records it as this user's if their state can be written. Called by the store that is made.
+/// Writes the id of a new store, and records the store as this user's if `state` is writable.
 pub(super) fn register(url: &StoreUrl, state: Option<&UserState>) -> io::Result<()> {
     let id = write_id(url)?;
     if let Some(state) = state {
-        // Without a record the store is foreign from the next command on, which then says what to do.
+        // Without a record, the next command treats the store as foreign and tells the user what to do.
         let _ = state.write_record(&StoreRecord::new(id, url.resolved().to_string(), SystemClock.now()));
     }
     Ok(())
 }
 
-/// Decides whether a store is trusted, and gives this user's record of it. Below `base`, a folder without links, no link is followed.
-/// Does not detect `Tracked`: the caller has to ask git. A record whose store was moved is updated.
+/// Decides whether a store is trusted, and returns this user's record of it. `base` is a folder whose path
+/// has no links; no link below it is followed. If the store was moved, its record is updated. Does not
+/// detect `ForeignReason::Tracked`: the caller has to check with git.
 pub fn check_trust(
     url: &StoreUrl,
     base: &Path,
@@ -125,7 +126,7 @@ pub fn check_trust(
     let foreign = |why| (StoreTrust::Foreign(why), None);
     let resolved = url.resolved();
     let (Some((layout, given)), Some((_, path))) = (url.local(), resolved.local()) else {
-        // A store without local files has no id that could prove whose it is: the user has to choose it explicitly.
+        // A store without local files has no id to look up. The user has to choose it explicitly.
         return foreign(ForeignReason::NoRecord);
     };
     if let Some(link) = link_below(base, &layout.marker(given)) {
@@ -134,8 +135,8 @@ pub fn check_trust(
     let marker = layout.marker(path);
     let metadata = match std::fs::symlink_metadata(&marker) {
         Err(_) if !layout.holds_unclaimed_data(path) => return (StoreTrust::New, None),
-        // Runs without a store around them came from elsewhere: making the store would adopt them. With a store that
-        // another process made since the first look they did not.
+        // The folder contains runs but no store. Creating the store would adopt runs of unknown origin,
+        // unless another process has just created the store and these are its runs, so check again.
         Err(_) => match std::fs::symlink_metadata(&marker) {
             Err(_) => return foreign(ForeignReason::NoRecord),
             Ok(metadata) => metadata,
@@ -143,14 +144,14 @@ pub fn check_trust(
         Ok(metadata) => metadata,
     };
     if !(if layout.is_folder() { metadata.is_dir() } else { metadata.is_file() }) {
-        let why = format!("{} is neither a store's file nor its folder", marker.display());
+        let why = format!("{} has the wrong file type for a store", marker.display());
         return foreign(ForeignReason::NotRegular { why });
     }
     let owned_by = bounded::owner(&metadata);
     if let Some(owner) = owned_by.filter(|owner| Some(*owner) != user_id()) {
         return foreign(ForeignReason::OtherOwner { path: marker, owner });
     }
-    // Finishing the creation gives the store an id and a record.
+    // Completing the creation writes the store's id and its record.
     if layout.is_unfinished(path) {
         return (StoreTrust::New, None);
     }
@@ -182,30 +183,30 @@ fn compare(url: &StoreUrl, state: &UserState, mut record: StoreRecord) -> (Store
             Ok(before) if before.scheme() == url.scheme() => before,
             _ => return foreign(ForeignReason::NoRecord),
         };
-        // The same folder under another name is not a copy, and a different store at the old path does not make this one.
+        // The same folder under another path is not a copy. Nor is a store if another one is at its old path.
         if !before.path().zip(url.path()).is_some_and(|(before, now)| is_same(before, now)) {
             if is_still_there(&before, &record.id) {
                 return foreign(ForeignReason::Copy { original: record.store });
             }
             record.store = url.to_string();
-            // A home that cannot be written does not make the store foreign.
+            // The store stays trusted even if the record cannot be written.
             let _ = state.write_record(&record);
         }
     }
     (StoreTrust::Trusted, Some(record))
 }
 
-/// Whether the store of this id is still at its old place. Where that cannot be read, it is taken for there.
+/// Whether the store with this id is still at `url`. If the id there cannot be read, assumes that it is.
 fn is_still_there(url: &StoreUrl, id: &StoreId) -> bool {
     read_id(url).map_or(true, |found| found.as_ref() == Some(id))
 }
 
-/// Trusts a store from now on. A copy, or a store without an id, gets an id of its own.
+/// Records a store as trusted. A copy, or a store without an id, gets a new id.
 pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
     let url = url.resolved();
     let found = read_id(&url)?;
     let record = found.as_ref().map(|id| state.record(id)).transpose()?.flatten();
-    // A store that is still where its record says is another one: this one is its copy.
+    // If the store of the record is still at the recorded path, this store is a copy of it.
     let is_copy = record.as_ref().is_some_and(|record| {
         let before = record.store.parse::<StoreUrl>();
         record.store != url.to_string() && before.is_ok_and(|before| is_still_there(&before, &record.id))
@@ -220,7 +221,7 @@ pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
     Ok(record)
 }
 
-/// The first symbolic link on the way from `base` to `path`, if that is below it.
+/// Finds the first symbolic link on the way from `base` to `path`; `None` also if `path` is not below `base`.
 pub fn link_below(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut at = base.to_owned();
     path.strip_prefix(base).ok()?.components().find_map(|part| {
@@ -229,7 +230,7 @@ pub fn link_below(base: &Path, path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Refuses a path below `base` on which a symbolic link lies: what is written there would end up elsewhere.
+/// Refuses a path that contains a symbolic link below `base`: a write to it would end up elsewhere.
 pub(crate) fn refuse_links(base: &Path, path: &Path) -> io::Result<()> {
     match link_below(base, path) {
         Some(link) => {
@@ -267,7 +268,7 @@ mod tests {
         let judged = || check_trust(&url, &base, Ok(&state)).0;
         let inside = |name: &str| url.path().unwrap().join(name);
         assert_eq!(judged(), StoreTrust::New);
-        // The steps in which a store is made, and what another process may see after each.
+        // The steps of creating a store, and what another process sees after each step.
         atomic::create_folder(&inside(".store")).unwrap();
         assert_eq!(judged(), StoreTrust::New);
         write_id(&url).unwrap();
@@ -275,7 +276,7 @@ mod tests {
         let options = OpenOptions { create: true, user_state: Some(state.clone()), ..OpenOptions::default() };
         url.open(&options).unwrap();
         assert_eq!(judged(), StoreTrust::Trusted);
-        // Runs in a folder that nobody has made into a store came from elsewhere.
+        // Runs in a folder that is not a store have an unknown origin.
         std::fs::remove_file(inside(".store/format")).unwrap();
         atomic::create_folder(&inside("r/history")).unwrap();
         state.remove_record(&read_id(&url).unwrap().unwrap()).unwrap();

@@ -1,7 +1,7 @@
-//! A fair lock between writers of any process: lock `next`, lock `write`, unlock `next`, work, unlock `write`.
-//! Whoever waits for `write` holds `next`. Those who wait for `next` form a queue: the kernel wakes all waiters of a lock
-//! at once and lets any of them have it, so each holds a ticket file of its own and waits for the ticket before.
-//! A process that dies releases its locks. A stopped holder ends in a deadline, not in a hang.
+//! A fair lock between processes: lock `next`, lock `write`, unlock `next`, work, unlock `write`.
+//! The kernel wakes waiters in no particular order, so writers that wait for `next` form a queue: each locks
+//! its own ticket file and waits for the previous ticket.
+//! A dead process releases its locks. Waits have a deadline, so a stopped holder blocks no writer forever.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use crate::fs::atomic;
 
-/// Threads that wait for locks. Behind a holder that was stopped for hours they must not pile up without end.
+/// Number of threads that wait for locks. Limited, so that they do not accumulate behind a stopped holder.
 static WAITERS: AtomicUsize = AtomicUsize::new(0);
 const MOST_WAITERS: usize = 32;
 
-/// A thread that waits for locks on behalf of another, which keeps it for the next time.
+/// A thread that waits for locks on behalf of another thread, which reuses it.
 struct Waiter {
     pid: u32,
     jobs: mpsc::Sender<Job>,
 }
 
-/// A lock to wait for, and whom to tell. Where nobody listens any more, it is let go.
+/// A file to lock, and the channel for the result. If the receiver is gone, the lock is released.
 type Job = (File, mpsc::SyncSender<io::Result<File>>);
 
 thread_local! {
@@ -31,10 +31,10 @@ thread_local! {
 }
 
 impl Waiter {
-    /// This thread's, or a new one; `None` where there are too many.
+    /// Returns this thread's waiter or a new one; `None` if there are too many.
     fn get() -> io::Result<Option<Self>> {
         let pid = std::process::id();
-        // After a fork, the thread is the parent's.
+        // After a fork, the waiter's thread exists only in the parent process.
         if let Some(waiter) = WAITER.take().filter(|waiter| waiter.pid == pid) {
             return Ok(Some(waiter));
         }
@@ -60,7 +60,7 @@ impl Waiter {
         }
     }
 
-    /// Waits for a lock, at most `left`. One who still waits then is left alone, and ends when it has its lock.
+    /// Waits for a lock for at most `left`. After that the thread is abandoned; it ends once it has the lock.
     fn wait(self, file: File, left: Duration) -> Option<io::Result<File>> {
         let (sender, receiver) = mpsc::sync_channel(0);
         self.jobs.send((file, sender)).ok()?;
@@ -70,14 +70,14 @@ impl Waiter {
     }
 }
 
-/// The two lock files of a store.
+/// The lock files of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct FairLock {
     next: PathBuf,
     write: PathBuf,
 }
 
-/// The right to write, until it is dropped.
+/// Holds the write lock until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FairLockGuard {
     _write: File,
@@ -86,19 +86,19 @@ pub(crate) struct FairLockGuard {
 /// Why the lock was not acquired.
 #[derive(Debug)]
 pub(crate) enum LockError {
-    /// Somebody held it too long.
+    /// Other writers held the lock for too long.
     Busy(Duration),
-    /// The lock files cannot be used.
+    /// A lock file cannot be opened or locked.
     Io(PathBuf, io::Error),
 }
 
 impl FairLock {
-    /// Names the lock files; they are made when first needed.
+    /// Sets the paths of the lock files, which are created on first use.
     pub(crate) fn new(next: PathBuf, write: PathBuf) -> Self {
         Self { next, write }
     }
 
-    /// Waits for the lock, at most `wait`.
+    /// Waits for the lock for at most `wait`.
     pub(crate) fn acquire(&self, wait: Duration) -> Result<FairLockGuard, LockError> {
         let start = Instant::now();
         let mut file = open(&self.next)?;
@@ -112,7 +112,7 @@ impl FairLock {
         Ok(FairLockGuard { _write: write })
     }
 
-    /// Takes a ticket at the end of the queue and returns it once `next` is locked.
+    /// Appends a ticket to the queue, waits for the tickets before it, and returns `next`, locked.
     fn wait_in_queue(&self, start: Instant, wait: Duration) -> Result<File, LockError> {
         let sibling = |suffix: &dyn std::fmt::Display| {
             let mut name = self.next.as_os_str().to_owned();
@@ -125,7 +125,7 @@ impl FairLock {
         let ticket = tail_ticket(&mut counter) + 1;
         set_tail_ticket(&mut counter, ticket);
         let held = open(&ticket_file(ticket))?;
-        // Already locked if the queue is longer than there are files: then several tickets share this one.
+        // If the queue is longer than the number of ticket files, another ticket may hold the same file.
         let _ = try_lock(&held, &self.next)?;
         drop(queue);
         if ticket > 1 {
@@ -144,27 +144,27 @@ impl FairLock {
         Ok(next)
     }
 
-    /// Acquires the lock only if nobody else wants it.
+    /// Acquires the lock if that is possible without waiting.
     pub(crate) fn try_acquire(&self) -> Option<FairLockGuard> {
         self.acquire(Duration::ZERO).ok()
     }
 }
 
-/// Files for tickets; with more waiters some share one.
+/// Number of ticket files. If there are more waiters, several share a file.
 const TICKET_FILES: u64 = 8;
 
-/// How long the order of the queue is kept behind a waiter that does not move, such as a stopped process.
+/// Maximum time to wait for the previous ticket, so that a stopped process delays the queue only briefly.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The ticket that was given out last, 0 if the queue is empty. A number that a crash left only sends the next writer
-/// into an empty queue.
+/// Reads the last ticket issued; 0 if the queue is empty. A stale number after a crash is harmless: the
+/// next writer joins an empty queue.
 fn tail_ticket(counter: &mut File) -> u64 {
     let mut bytes = [0; 8];
     let read = counter.rewind().and_then(|()| counter.read_exact(&mut bytes));
     read.map_or(0, |()| u64::from_le_bytes(bytes) % (u64::MAX / 2))
 }
 
-/// A number that cannot be written costs the order, not the lock.
+/// A failed write affects the order of the queue, but not the lock.
 fn set_tail_ticket(counter: &mut File, ticket: u64) {
     let _ = counter.rewind().and_then(|()| counter.write_all(&ticket.to_le_bytes()));
 }
@@ -183,8 +183,8 @@ fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
     }
 }
 
-/// Locks one file before `start + wait`. The wait is a blocking lock in a thread of its own; if the deadline passes, that
-/// thread lets go of the lock as soon as it gets it.
+/// Locks one file before `start + wait`. A waiter thread blocks on the lock. If the deadline passes, that
+/// thread releases the lock as soon as it acquires it.
 fn lock(path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> {
     let io = |e| LockError::Io(path.to_owned(), e);
     let file = open(path)?;
@@ -204,7 +204,7 @@ fn lock(path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> 
     }
 }
 
-/// For hosts that have too many waiting threads already.
+/// Polls for the lock, for processes that already have too many waiter threads.
 fn poll(file: File, path: &Path, start: Instant, wait: Duration) -> Result<File, LockError> {
     loop {
         if try_lock(&file, path)? {
@@ -230,13 +230,13 @@ mod tests {
         assert!(matches!(lock.acquire(Duration::from_millis(50)), Err(LockError::Busy(_))));
         assert!(start.elapsed() >= Duration::from_millis(50));
         drop(held);
-        // The thread that waited may hold the lock for an instant before it notices that nobody wants it.
+        // The abandoned waiter thread may hold the lock briefly before it notices that the receiver is gone.
         drop(lock.acquire(Duration::from_secs(5)).unwrap());
         assert!(lock.acquire(Duration::from_secs(5)).is_ok());
     }
 
     #[test]
-    fn those_who_wait_come_in_the_order_in_which_they_came() {
+    fn waiters_acquire_the_lock_in_order_of_arrival() {
         let dir = tempfile::tempdir().unwrap();
         let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
         let held = lock.acquire(Duration::ZERO).unwrap();
@@ -248,7 +248,7 @@ mod tests {
                     let _guard = queued.acquire(Duration::from_secs(20)).unwrap();
                     sender.send(n).unwrap();
                 });
-                // The first holds `next` and waits for `write`, the others hold a ticket: each before the next comes.
+                // Start one waiter at a time. The first one holds `next`, the others hold tickets.
                 let is_waiting = || {
                     let mut file = open(&lock.next).unwrap();
                     let is_next_held = n > 0 || !try_lock(&file, &lock.next).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_a_crash_left_sends_nobody_away() {
+    fn a_stale_ticket_number_after_a_crash_blocks_no_writer() {
         let dir = tempfile::tempdir().unwrap();
         let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
         for left in [1_u64, 7, u64::MAX] {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_stands_in_line_and_does_not_move_keeps_nobody_out() {
+    fn a_stopped_waiter_delays_the_queue_only_briefly() {
         let dir = tempfile::tempdir().unwrap();
         let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
         set_tail_ticket(&mut open(&lock.next).unwrap(), 3);

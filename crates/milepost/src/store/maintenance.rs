@@ -1,5 +1,5 @@
-//! Maintenance of a store: what can be done, and what was found.
-//! Plain values; the work itself is each store's own.
+//! Maintenance operations of a store, and their reports.
+//! Contains only plain values; each store implements the operations itself.
 
 use derive_getters::Getters;
 use jiff::Timestamp;
@@ -10,90 +10,91 @@ use crate::model::RunId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Maintenance<'a> {
-    /// Looks for what is wrong beside checkpoints: stray files, wrong counts, damaged pages. Changes nothing.
+    /// Finds problems outside of checkpoints: stray files, wrong counts, damaged pages. Changes nothing.
     Inspect,
-    /// Mends what `Inspect` finds and can be mended without losing anything.
+    /// Repairs the problems found by `Inspect` that can be repaired without losing data.
     Repair,
-    /// Gives the space of removed checkpoints back to the disk.
+    /// Releases the disk space of removed checkpoints.
     Compact,
-    /// Compresses documents, in stores that keep them as files; never the newest of a run. Others may write meanwhile.
+    /// Compresses documents in stores that keep them as files, except the newest of a run. Does not block
+    /// other writers for long.
     Compress {
-        /// Only of this run.
+        /// Only documents of this run.
         run: Option<&'a RunId>,
-        /// Only of checkpoints created before this time.
+        /// Only documents of checkpoints created before this time.
         before: Timestamp,
     },
 }
 
-/// Something `Maintenance` found.
+/// A problem that maintenance found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// What it is.
+    /// The kind of problem.
     pub kind: ProblemKind,
-    /// One line for people.
+    /// A one-line message for people.
     pub message: String,
-    /// Whether `Repair` mends it, or has mended it.
+    /// Whether `Repair` can repair the problem, or has repaired it.
     pub repairable: bool,
 }
 
 impl Problem {
-    /// A problem that `Repair` cannot fix.
+    /// A problem that `Repair` cannot repair.
     pub fn new(kind: ProblemKind, message: String) -> Self {
         Self { kind, message, repairable: false }
     }
 
-    /// The same, as one that `Repair` fixes.
+    /// The same problem with `repairable` set.
     #[must_use]
     pub fn repairable(self, repairable: bool) -> Self {
         Self { repairable, ..self }
     }
 }
 
-/// Kinds of problems beside damaged checkpoints.
+/// Kinds of problems other than damaged checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// A temporary file that a crash left.
+    /// A temporary file left by a crash.
     StrayFile,
-    /// A file that no commit speaks of.
+    /// A file that no commit refers to.
     Orphan,
-    /// A derived file that does not fit, such as `latest.json`.
+    /// A derived file, such as `latest.json`, with the wrong content.
     Derived,
-    /// A run's record or counts that do not fit.
+    /// A run's record or counts are damaged or wrong.
     Record,
-    /// Damage to the database itself.
+    /// The database's pages are damaged.
     Pages,
     /// Acknowledged writes are missing.
     Lost,
 }
 
-/// What `Maintenance` did.
+/// The result of a maintenance operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MaintenanceReport {
-    /// What was found.
+    /// The problems found.
     pub problems: Vec<Problem>,
-    /// How many were mended, or compressed.
+    /// Number of problems repaired, documents compressed or logs compacted.
     pub done: u64,
-    /// Bytes given back.
+    /// Bytes of disk space released.
     pub bytes_freed: u64,
 }
 
-/// What a store says about itself.
+/// Information about a store.
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreInfo {
-    /// Its address.
+    /// The store's address.
     pub(crate) url: String,
-    /// Bytes it takes on disk.
+    /// The store's size on disk in bytes.
     pub(crate) bytes: u64,
-    /// What the user should know, such as an unsafe file system.
+    /// A warning for the user, such as an unsafe file system.
     pub(crate) warning: Option<String>,
 }
 
 impl StoreInfo {
-    /// A store at this address that takes so many bytes, without a warning.
+    /// Information without a warning: the store's address and its size on disk in bytes.
     pub fn new(url: String, bytes: u64) -> Self {
         Self { url, bytes, warning: None }
     }

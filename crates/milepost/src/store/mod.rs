@@ -1,6 +1,6 @@
-//! Where checkpoints live: the `Store` trait and its two embedded implementations.
-//! In: a pure decision about one run. Out: that decision carried out in one transaction, durable when it returns.
-//! A store gets headers and sealed bytes and never re-serialises a body; it holds no policy.
+//! The `Store` trait for storing checkpoints, and its two embedded implementations.
+//! A write takes a pure decision about one run and applies it in one transaction. It is durable on return.
+//! A store receives headers and sealed bytes. It never re-serialises a body and contains no policy.
 
 mod check;
 mod commit;
@@ -44,32 +44,34 @@ pub use url::StoreUrl;
 
 use crate::model::RunId;
 
-/// How long a writer waits for the lock unless told otherwise.
+/// Default time that a writer waits for the lock.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-/// How many of the oldest unprotected headers a write shows to the decision: five may be kept for what they are (first,
-/// latest failed, completed, with a state and with a workspace), and one more can always go for the one that comes.
+/// Number of unprotected headers in `RunDetails::oldest`. Retention can keep up to five of them (the first,
+/// and the latest failed, completed, with a state and with a workspace), so the sixth can always make room
+/// for a new checkpoint.
 pub const OLDEST_SHOWN: usize = 6;
 
-/// What is wrong with a decision that was shown all and asks for more.
-const DETAILS_WERE_SHOWN: &str = "a decision that asks for more than there is";
+/// The rule that a decision breaks if it returns `NeedDetails` although the view has the details.
+const DETAILS_WERE_SHOWN: &str = "the decision requested details that it already has";
 
-/// What makes acknowledged writes disappear, in words for people.
+/// Why acknowledged writes can be missing, for messages.
 pub(crate) const LOSS_CAUSES: &str =
-    "the write-ahead log was damaged, or an older copy of the database was put in its place";
+    "the write-ahead log was damaged, or the database was replaced by an older copy";
 
-/// How many events a run keeps.
+/// Maximum number of events that a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
 
-/// A place for checkpoints. Blocking and object-safe; every method is durable or read-only.
+/// Stores checkpoints. Blocking and object-safe; every method is either durable or read-only.
 ///
-/// Rules every implementation keeps, and the conformance suite checks:
-/// - `write` shows the decision a consistent view and carries its answer out in one transaction, or not at all.
-/// - Sequences grow within a run, stamps within the store; neither goes back, whatever the clock does.
-/// - Damage to one row is reported for that row and leaves every other usable.
+/// Every implementation must follow these rules, which the conformance suite checks:
+/// - `write` passes the decision a consistent view and applies the result in one transaction.
+/// - Sequences increase within a run and stamps within the store, even if the clock goes backwards.
+/// - Damage to one row is reported for that row; all other rows stay usable.
 pub trait Store: Send + Sync {
-    /// Decides about one run and carries the decision out. The run is made if it is not there. A decision that asks for
-    /// more is shown it in the same transaction; one that was shown all and asks again breaks the rules.
+    /// Calls `decide` with a view of one run and applies the result. Creates the run if it does not exist.
+    /// If `decide` returns `NeedDetails`, it is called again with the details, in the same transaction.
+    /// Requesting details that the view already has fails with `StoreError::Rules`.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError>;
 
     /// Reads one run.
@@ -78,32 +80,32 @@ pub trait Store: Send + Sync {
     /// Lists runs, newest write first.
     fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
 
-    /// Lists headers with their marks, never bodies.
+    /// Lists headers with their marks, without bodies.
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError>;
 
-    /// Reads one sealed document; its seal is checked by the caller.
+    /// Reads one sealed document. The caller verifies the seal.
     fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError>;
 
     /// Lists events.
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
 
-    /// All intact checkpoints of a run in outline, oldest first. Retention goes through long runs by it. With `newest`,
-    /// only so many of the newest need their headers proven: the fate of those before depends on nothing in them.
+    /// Lists what retention needs of all intact checkpoints of a run, oldest first. With `newest`, only that
+    /// many of the newest headers have to be verified: retention does not depend on what older ones contain.
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError>;
 
-    /// Removes a run with all it has, or nothing. Says whether it was removed: it is not where it is not there, nor where
-    /// a stamp is given that is no longer that of its last write.
+    /// Removes a run and everything in it, or nothing. Returns false if the run does not exist, or if
+    /// `only_at` is not the stamp of its last write.
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError>;
 
-    /// Runs maintenance.
+    /// Runs a maintenance operation.
     fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError>;
 
-    /// How many writes were acknowledged, are missing, and were not handled by `Maintenance::Repair` yet. 0 for stores that
-    /// cannot tell.
+    /// Number of acknowledged writes that are missing and that `Maintenance::Repair` has not handled yet.
+    /// Always 0 for stores that cannot detect them.
     fn lost_writes(&self) -> Result<u64, StoreError> {
         Ok(0)
     }
 
-    /// Says what and where the store is.
+    /// Returns the store's address, size and warning.
     fn info(&self) -> Result<StoreInfo, StoreError>;
 }

@@ -1,6 +1,6 @@
-//! Kinds of stores: each has a scheme, such as `sqlite`, and an opener. `StoreUrl` asks its opener for everything that
-//! depends on the kind, so that no other code tells kinds apart.
-//! A crate adds a kind of its own with [`register`]; addresses that are parsed afterwards may name it.
+//! Kinds of stores. Each kind has a scheme, such as `sqlite`, and an opener.
+//! `StoreUrl` delegates everything that depends on the kind to its opener; no other code distinguishes kinds.
+//! Another crate can add a kind with [`register`]. Addresses parsed after that can use its scheme.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use super::{OpenOptions, Store, StoreError};
 
 /// Opens stores of one kind.
 pub trait StoreOpener: Send + Sync {
-    /// How addresses of this kind begin, before the colon. At least two characters, as a single one is a Windows drive.
+    /// The part of an address before the colon. At least two characters, as one letter is a Windows drive.
     fn scheme(&self) -> &'static str;
 
-    /// Opens the store at a location: what follows the colon in its address.
+    /// Opens the store at a location, which is the part of its address after the colon.
     fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError>;
 
-    /// Where such stores keep their files; `None` for stores that are not files on this machine.
+    /// The layout of the store's files; `None` if stores of this kind have no files on this machine.
     fn layout(&self) -> Option<&dyn LocalLayout> {
         None
     }
 
-    /// Whether documents are compressed as they are saved, so that `Maintenance::Compress` has nothing to do.
+    /// Whether documents are compressed when they are saved, which makes `Maintenance::Compress` unnecessary.
     fn compresses_on_save(&self) -> bool {
         true
     }
@@ -32,34 +32,34 @@ pub trait StoreOpener: Send + Sync {
 
 /// The files of a store whose location is a path.
 pub trait LocalLayout: Send + Sync {
-    /// Whether the location is a folder that belongs to the store alone, rather than a file with others beside it.
+    /// Whether the location is a folder that only the store uses, rather than a file in a shared folder.
     fn is_folder(&self) -> bool;
 
     /// The path whose existence means that the store exists.
     fn marker(&self, location: &Path) -> PathBuf;
 
-    /// The file that holds the store's id.
+    /// The file that contains the store's id.
     fn id_file(&self, location: &Path) -> PathBuf;
 
-    /// The folder in which owners of runs hold their lock files.
+    /// The folder that contains the lock files of run owners.
     fn owners_folder(&self, location: &Path) -> PathBuf;
 
-    /// Everything that the store consists of.
+    /// All files and folders of the store.
     fn files(&self, location: &Path) -> Vec<PathBuf>;
 
-    /// Whether the store is still being created, or its creator died: opening it finishes the creation.
+    /// Whether the store's creation is in progress or was interrupted. Opening the store completes it.
     fn is_unfinished(&self, location: &Path) -> bool;
 
-    /// Whether checkpoints lie here without a store around them.
+    /// Whether the location contains checkpoints but no store.
     fn holds_unclaimed_data(&self, _location: &Path) -> bool {
         false
     }
 }
 
-/// Openers that other crates have registered. Process-wide, since addresses come from settings and flags as text.
+/// Openers registered by other crates. Process-wide, because addresses come as text from settings and flags.
 static REGISTERED: RwLock<Vec<&'static dyn StoreOpener>> = RwLock::new(Vec::new());
 
-/// Adds a kind of store. Returns false if the scheme is taken or too short; then nothing changes.
+/// Adds a kind of store. Returns false and changes nothing if the scheme is already taken or too short.
 pub fn register(opener: &'static dyn StoreOpener) -> bool {
     let mut registered = REGISTERED.write().unwrap_or_else(|e| e.into_inner());
     let taken = |known: &&dyn StoreOpener| known.scheme() == opener.scheme();
@@ -79,7 +79,7 @@ static BUILT_IN: &[&dyn StoreOpener] = &[
     &FILES,
 ];
 
-/// The opener of a scheme.
+/// Finds the opener for a scheme.
 pub(super) fn find_opener(scheme: &str) -> Option<&'static dyn StoreOpener> {
     let registered = REGISTERED.read().unwrap_or_else(|e| e.into_inner());
     BUILT_IN.iter().copied().chain(registered.iter().copied()).find(|opener| opener.scheme() == scheme)

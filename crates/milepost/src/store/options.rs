@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! Options for opening a store.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use super::identity::ForeignReason;
 use crate::trust::UserState;
 
 options! {
-    /// How a store is opened. Without settings it must exist, is trusted, and writers wait `DEFAULT_WAIT`.
+    /// Options for opening a store. By default it must exist, is trusted, and `wait` is `DEFAULT_WAIT`.
     #[derive(Debug, Clone)]
     pub struct OpenOptions {
         /// Creates the store if it does not exist.
         pub create: bool,
         /// Maximum time a writer waits for the lock.
         pub wait: Duration,
-        /// The process ends with its work, so that memory and handles need not be released one by one.
+        /// The process exits right after using the store, so memory and handles need not be released.
         pub one_shot: bool,
-        /// Why the store is foreign: it is opened read-only, and every write fails with `StoreError::Untrusted`.
-        /// `None` trusts it. `identity::check_trust` helps to decide.
+        /// Why the store is foreign. It is then opened read-only, and every write fails with
+        /// `StoreError::Untrusted`. `None` if the store is trusted. `check_trust` determines which.
         pub foreign: Option<ForeignReason>,
-        /// Where a created store is recorded as this user's own.
+        /// Where a newly created store is recorded as this user's own.
         pub user_state: Option<UserState>,
-        /// Maximum time a transaction may compute before it is interrupted; no limit by default.
+        /// Maximum time for a transaction, not counting the wait for the lock. A longer transaction is
+        /// interrupted. No limit by default.
         pub time_limit: Option<Duration>,
     }
 }

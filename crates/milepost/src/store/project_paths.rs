@@ -1,6 +1,6 @@
-//! Where a project's store is: the git common directory, or `.milepost/` beside the work. Reads a few small files, runs
-//! nothing.
-//! In: a folder. Out: the project's root, worktree, branch and the store's path, whether or not it exists yet.
+//! Locates a project's store: in the git common directory, or in `.milepost/` outside git.
+//! Takes a folder, returns the project's root, worktree, branch and store path. The store need not exist.
+//! Reads a few small files and runs no programs.
 
 use std::fs;
 use std::io;
@@ -8,38 +8,38 @@ use std::path::{Path, PathBuf};
 
 use super::repository::{DotGit, Repository, dot_git};
 
-/// Name of the store's file.
+/// Name of the database file.
 pub(crate) const DATABASE: &str = "milepost.db";
-/// Name of the folder outside repositories, and of the outbox's parent.
+/// Name of the folder that contains the outbox and, outside repositories, the store.
 pub(crate) const FOLDER: &str = ".milepost";
 
-/// Name of the project's configuration, which also marks its root.
+/// Name of the project's configuration file. Outside git it also marks the project's root.
 pub(crate) const CONFIG: &str = "milepost.toml";
 
-/// Where work happens and where its store belongs.
+/// The paths of a project and its store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectPaths {
-    /// The project's root: the worktree's, or the folder that holds `.milepost`.
+    /// The project's root: the worktree's root, or the folder that contains `.milepost`.
     pub root: PathBuf,
-    /// The worktree, in a repository.
+    /// The worktree's root; `None` outside git.
     pub worktree: Option<PathBuf>,
-    /// The repository, for whoever calls git.
+    /// The repository, for calling git; `None` outside git.
     pub repository: Option<Repository>,
     /// The branch: its name, or the first digits of the commit when detached.
     pub branch: Option<String>,
-    /// The store's file.
+    /// The store's database file.
     pub database: PathBuf,
-    /// The project's configuration: the nearest one from the current folder up to the root, or the root's, which need not
-    /// exist.
+    /// The project's configuration file: the nearest one from the current folder up to the root. If there
+    /// is none, the path in the root.
     pub config: PathBuf,
 }
 
 impl ProjectPaths {
-    /// Looks from `folder` upwards, never across a repository's edge. A folder whose `.git` must not be used (a link, or
-    /// a pointer to a git directory that does not name this folder) is a project outside git.
+    /// Searches from `folder` upwards, never beyond the root of a repository. A folder whose `.git` must not
+    /// be used (a link, or a pointer to a git directory that does not point back) is a project outside git.
     pub fn find(folder: &Path) -> io::Result<Self> {
         let folder = fs::canonicalize(folder)?;
-        // A repository comes first, whatever lies in its folders.
+        // A repository takes precedence over `.milepost` and `milepost.toml` in its subfolders.
         for at in folder.ancestors() {
             match dot_git(at) {
                 DotGit::Absent => {}
@@ -53,7 +53,7 @@ impl ProjectPaths {
         Ok(Self::outside_git(folder.ancestors().find(is_root).unwrap_or(&folder), &folder))
     }
 
-    /// The folder of the project's configuration, from the root; empty for the root itself.
+    /// The folder of the configuration file, relative to the root; empty for the root itself.
     pub fn config_folder(&self) -> &Path {
         let folder = self.config.parent().and_then(|folder| folder.strip_prefix(&self.root).ok());
         folder.unwrap_or(Path::new(""))
@@ -76,21 +76,21 @@ impl ProjectPaths {
         Self { root: root.to_owned(), worktree: None, repository: None, branch: None, database, config }
     }
 
-    /// Where saves wait while the store cannot be written.
+    /// The outbox folder, which stores saves while the store is not writable.
     pub fn outbox(&self) -> PathBuf {
         self.root.join(FOLDER).join("outbox")
     }
 }
 
-/// The configuration that counts in a folder at or below a project's root. A link counts too, so that whoever reads it
-/// can refuse it.
+/// The configuration file that applies to a folder at or below a project's root. A symbolic link counts, so
+/// that the code that reads it can refuse it.
 fn nearest_config(folder: &Path, root: &Path) -> PathBuf {
     let inside = folder.ancestors().take_while(|at| at.starts_with(root));
     let mut files = inside.map(|at| at.join(CONFIG));
     files.find(|file| fs::symlink_metadata(file).is_ok()).unwrap_or_else(|| root.join(CONFIG))
 }
 
-/// The name of a file system on which SQLite's shared memory is not safe, if `folder` is on one.
+/// The name of the file system of `folder` if SQLite's shared memory is not safe on it.
 pub(crate) fn unsafe_file_system(folder: &Path) -> Option<&'static str> {
     #[cfg(target_os = "linux")]
     {
@@ -101,7 +101,7 @@ pub(crate) fn unsafe_file_system(folder: &Path) -> Option<&'static str> {
             (0xFE53_4D42, "smb"),
             (0x517B, "smb"),
             (0x0102_1997, "9p"),
-            // Also what virtiofs reports.
+            // virtiofs reports this number too.
             (0x6573_5546, "fuse"),
             (0x0BD0_0BD0, "lustre"),
         ];

@@ -1,5 +1,5 @@
-//! What a store is asked for and what it answers: queries and the rows of their results.
-//! Plain values; nothing here touches a file.
+//! Queries to a store and the rows that they return.
+//! Contains only plain values; nothing here touches a file.
 
 use std::cmp::Reverse;
 
@@ -10,39 +10,39 @@ use super::Damage;
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord, Status};
 use crate::seal::Header;
 
-/// A checkpoint as lists show it.
+/// A checkpoint in a list, without its body.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CheckpointEntry {
-    /// Its header.
+    /// The checkpoint's header.
     pub header: Header,
-    /// Its marks.
+    /// The checkpoint's marks.
     pub marks: Marks,
 }
 
 impl CheckpointEntry {
-    /// Whether it has this tag, or was imported under this id.
+    /// Whether the checkpoint has this tag or imported id.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.marks.tags.iter().any(|tag| tag == name) || self.header.imported_id.as_deref() == Some(name)
     }
 
-    /// An entry of a list.
+    /// An entry with this header and these marks.
     pub fn new(header: Header, marks: Marks) -> Self {
         Self { header, marks }
     }
 }
 
-/// One row of a list: an entry, or what is wrong with it.
+/// One row of a list: an intact entry, or the damage to it.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant)]
 pub enum Row {
     /// An intact entry.
     Intact(CheckpointEntry),
-    /// A row whose header or marks do not fit their checksum.
+    /// A row whose header or marks are damaged.
     Damaged {
-        /// What is wrong.
+        /// The damage.
         damage: Damage,
-        /// Where paging goes on.
+        /// The row's position, to continue paging from.
         cursor: Cursor,
     },
 }
@@ -56,7 +56,7 @@ impl Row {
         }
     }
 
-    /// Where paging goes on after this row.
+    /// The row's position, to continue paging from.
     pub fn cursor(&self) -> Cursor {
         match self {
             Self::Intact(entry) => Cursor { sequence: entry.header.sequence, stamp: entry.header.stamp },
@@ -74,19 +74,19 @@ pub struct Cursor {
     pub stamp: u64,
 }
 
-/// A run as the store has it.
+/// A run in a list.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunRow {
-    /// Its id.
+    /// The run's id.
     pub run_id: RunId,
-    /// Its record, or what is wrong with it.
+    /// The run's record, or the damage to it.
     pub record: Result<Box<RunRecord>, Damage>,
-    /// The stamp of its last write.
+    /// The stamp of the last write to the run.
     pub stamp: u64,
-    /// How many checkpoints it has.
+    /// Number of checkpoints.
     pub count: u64,
-    /// Its newest checkpoint.
+    /// The newest checkpoint.
     pub latest: Option<Row>,
 }
 
@@ -97,13 +97,13 @@ impl RunRow {
     }
 }
 
-/// A run and what was recorded since its newest checkpoint.
+/// A run with its pending items.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StoredRun {
     /// The run.
     pub row: RunRow,
-    /// Its pending items, oldest first.
+    /// The pending items, oldest first.
     pub items: Vec<Item>,
     /// Pending items that cannot be read.
     pub damaged: Vec<Damage>,
@@ -117,12 +117,12 @@ impl StoredRun {
 }
 
 options! {
-    /// Which runs to list: newest write first.
+    /// Which runs to list. The run with the newest write comes first.
     #[derive(Debug, Clone, Copy, Default)]
     pub struct RunQuery {
         /// Only runs whose last write is before this stamp.
         pub before: Option<u64>,
-        /// At most this many; 0 for all.
+        /// Maximum number to list; 0 for no limit.
         pub limit: usize [number],
     }
 }
@@ -131,21 +131,21 @@ options! {
     /// Which headers to list.
     #[derive(Debug, Clone, Copy, Default)]
     pub struct HeaderQuery<'a> {
-        /// Only of this run.
+        /// Only headers of this run.
         pub run: Option<&'a RunId>,
-        /// Only these.
+        /// Only checkpoints that match this filter.
         pub find: CheckpointFilter<'a>,
-        /// Oldest first instead of newest first; only within a run.
+        /// List the oldest first instead of the newest. Ignored without `run`.
         pub oldest_first: bool,
-        /// Only beyond this position.
+        /// Only rows after this position, in list order.
         pub after: Option<Cursor>,
-        /// At most this many; 0 for all.
+        /// Maximum number to list; 0 for no limit.
         pub limit: usize [number],
     }
 }
 
-/// Puts rows in the order of a query and leaves out those before its cursor and beyond its limit. Within a run the
-/// position is the sequence, over all runs it is the stamp, newest first.
+/// Sorts rows as the query requires, and applies its cursor and limit. Within a run, rows are ordered by
+/// sequence; across runs, by stamp and newest first.
 pub(super) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl Fn(&T) -> Cursor) -> Vec<T> {
     let position = |at: Cursor| if query.run.is_some() { at.sequence } else { at.stamp };
     let oldest_first = query.oldest_first && query.run.is_some();
@@ -156,7 +156,7 @@ pub(super) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl
         });
     }
     if query.run.is_none() {
-        // Only rows of a damaged store have the same stamp; they stay in the order of their runs.
+        // Only a damaged store has rows with equal stamps. They stay in the order of their runs.
         rows.sort_by_key(|row| Reverse(cursor(row).stamp));
     } else {
         rows.sort_by_key(|row| cursor(row).sequence);
@@ -170,22 +170,22 @@ pub(super) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl
     rows
 }
 
-/// How a checkpoint is named.
+/// Which checkpoints a query matches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CheckpointFilter<'a> {
-    /// All of them.
+    /// All checkpoints.
     #[default]
     All,
-    /// By its number; needs a run.
+    /// The checkpoint with this sequence. Requires a run.
     Sequence(u64),
-    /// By its id.
+    /// The checkpoint with this id.
     Id(&'a str),
-    /// By the start of its id.
+    /// Checkpoints whose id starts with this text.
     Prefix(&'a str),
-    /// By a tag, or the id it was imported under.
+    /// Checkpoints with this tag or imported id.
     Name(&'a str),
-    /// Rows that belong to no run: damage that no list of a run shows.
+    /// Rows that belong to no run. Such damage appears in no run's list.
     Orphaned,
 }
 
@@ -193,55 +193,56 @@ options! {
     /// Which events to list, oldest first.
     #[derive(Debug, Clone, Copy, Default)]
     pub struct EventQuery<'a> {
-        /// Only of this run.
+        /// Only events of this run.
         pub run: Option<&'a RunId>,
-        /// Only after this position.
+        /// Only events after this position.
         pub after: u64 [number],
-        /// At most this many of the newest; 0 for all.
+        /// Maximum number of the newest events to list; 0 for no limit.
         pub limit: usize [number],
     }
 }
 
-/// Events, and where to go on from.
+/// The events that a query returns.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EventPage {
-    /// Each with its position.
+    /// Events with their positions.
     pub events: Vec<(u64, Event)>,
-    /// What could not be read.
+    /// Damage to events that could not be read.
     pub damaged: Vec<Damage>,
 }
 
-/// What retention looks at: the few facts of one checkpoint that it decides by.
+/// The facts about one checkpoint that retention uses.
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetentionEntry {
-    /// Its number.
+    /// The checkpoint's sequence.
     pub(crate) sequence: u64,
-    /// Its id.
+    /// The checkpoint's id.
     pub(crate) snapshot_id: CheckpointId,
-    /// When it was made.
+    /// When the checkpoint was created.
     #[getter(copy)]
     pub(crate) created_at: Timestamp,
-    /// How the work stood; `None` where the header was not proven, and then only number, id and marks are sure.
+    /// The status of the work; `None` if the header was not verified. In that case only the sequence, the
+    /// id and the marks are reliable.
     #[getter(copy)]
     pub(crate) status: Option<Status>,
-    /// Whether a state was given.
+    /// Whether the checkpoint contains a state.
     pub(crate) holds_state: bool,
-    /// Whether it holds what was seen of the workspace.
+    /// Whether the checkpoint contains a capture of the workspace.
     pub(crate) holds_workspace: bool,
-    /// Whether it is pinned.
+    /// Whether the checkpoint is pinned.
     pub(crate) pinned: bool,
-    /// Whether it has a tag.
+    /// Whether the checkpoint has a tag.
     pub(crate) tagged: bool,
-    /// Bytes that the store holds for it.
+    /// Number of bytes that the store uses for the checkpoint.
     pub(crate) bytes: u64,
-    /// Whether its document is as small as the store makes it; `Maintenance::Compress` leaves it alone.
+    /// Whether the document is already compressed, so that `Maintenance::Compress` skips it.
     pub(crate) packed: bool,
 }
 
 impl RetentionEntry {
-    /// The facts of a checkpoint whose document is stored uncompressed.
+    /// The facts about a checkpoint whose document is stored uncompressed.
     pub fn of(entry: &CheckpointEntry) -> Self {
         let CheckpointEntry { header, marks } = entry;
         Self {
@@ -258,7 +259,7 @@ impl RetentionEntry {
         }
     }
 
-    /// The same, with the bytes that the store holds for it and whether they are compressed.
+    /// Sets the number of bytes that the store uses, and whether the document is compressed.
     #[must_use]
     pub fn with_size(self, bytes: u64, packed: bool) -> Self {
         Self { bytes, packed, ..self }

@@ -1,11 +1,12 @@
-//! A store to read from: what callers of the library get, so that every document passes redaction before it is stored.
+//! Read-only access to a store for callers of the library.
+//! Callers cannot write through it, so every document passes redaction before it is stored.
 
 use super::{
     EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoredRun,
 };
 use crate::model::RunId;
 
-/// Reads a store. The methods are those of [`Store`].
+/// Reads a store. Each method does the same as the method of [`Store`] with that name.
 #[derive(Clone, Copy)]
 pub struct StoreReader<'a>(pub(crate) &'a dyn Store);
 
@@ -25,7 +26,7 @@ impl StoreReader<'_> {
         self.0.headers(query)
     }
 
-    /// Reads one sealed document, whose seal is not checked.
+    /// Reads one sealed document without verifying its seal.
     pub fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
         self.0.body(run, sequence)
     }
@@ -35,7 +36,7 @@ impl StoreReader<'_> {
         self.0.events(query)
     }
 
-    /// Reports what and where the store is.
+    /// Returns the store's address, size and warning.
     pub fn info(&self) -> Result<StoreInfo, StoreError> {
         self.0.info()
     }

@@ -1,7 +1,7 @@
-//! Which repository a folder is the worktree of, decided without running git.
-//! In: a folder. Out: the repository, that there is none, or that `.git` must not be used. Repository files are data of
-//! strangers: they are read bounded, without following links, and a pointer to another place counts only if that place
-//! points back.
+//! Finds the git repository of a worktree without running git.
+//! Takes a folder, returns its repository, or that it has none, or that its `.git` must not be used.
+//! Repository files are untrusted. They are read with a size limit and without following links, and a
+//! pointer to another git directory counts only if that directory points back.
 
 use std::fs;
 use std::io;
@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use crate::fs::bounded;
 
-/// The most that is read of a file in a git directory.
+/// Maximum size of a file that is read from a git directory.
 const LIMIT: u64 = 64 << 10;
 
-/// A repository as seen from one worktree. Only [`super::project_paths::ProjectPaths`] makes one, so that its paths belong together.
+/// A repository as seen from one worktree. Only [`super::project_paths::ProjectPaths`] creates values of
+/// this type, so that the paths in them belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     worktree: PathBuf,
@@ -21,12 +22,12 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The worktree's root, absolute and without links.
+    /// The worktree's root, as an absolute path without links.
     pub fn worktree(&self) -> &Path {
         &self.worktree
     }
 
-    /// The worktree's own git directory, which holds its `HEAD` and index.
+    /// The worktree's own git directory, which contains its `HEAD` and index.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
@@ -41,7 +42,7 @@ impl Repository {
         let head = text(&self.git_dir.join("HEAD"))?;
         let head = head.trim();
         match head.strip_prefix("ref: ") {
-            // Repositories with reftables keep a placeholder here.
+            // The placeholder in repositories that use reftables.
             Some("refs/heads/.invalid") => None,
             Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
             None => Some(head.chars().take(12).collect()),
@@ -49,17 +50,18 @@ impl Repository {
     }
 }
 
-/// What `.git` in a folder says.
+/// The meaning of `.git` in a folder.
 pub(super) enum DotGit {
-    /// There is none, or it is an empty folder of that name.
+    /// It does not exist, or is a folder without `HEAD`.
     Absent,
     /// The folder is the root of this repository's worktree.
     Repository(Repository),
-    /// It is there and must not be used: a link, a special file, or a pointer that is not answered.
+    /// It exists and must not be used: it is a link, a special file, or a pointer to a git directory that
+    /// does not point back.
     Refused,
 }
 
-/// Looks at `.git` of a folder whose path is absolute and has no links.
+/// Inspects `.git` in a folder whose path is absolute and has no links.
 pub(super) fn dot_git(folder: &Path) -> DotGit {
     let dot_git = folder.join(".git");
     let Ok(about) = fs::symlink_metadata(&dot_git) else { return DotGit::Absent };
@@ -72,7 +74,7 @@ pub(super) fn dot_git(folder: &Path) -> DotGit {
     if !is_there(&dot_git.join("HEAD")) {
         return DotGit::Absent;
     }
-    // Only linked worktrees have this file, and they have no folder called `.git`.
+    // Only the git directories of linked worktrees contain this file, and those are never called `.git`.
     if is_there(&dot_git.join("commondir")) {
         return DotGit::Refused;
     }
@@ -83,7 +85,7 @@ pub(super) fn dot_git(folder: &Path) -> DotGit {
     })
 }
 
-/// The repository that the file `.git` names, if it names this folder as its worktree.
+/// The repository that the file `.git` points to, if that repository points back to this folder.
 fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
     let pointer = path_in(dot_git, "gitdir:")?;
     let git_dir = fs::canonicalize(folder.join(pointer)).ok()?;
@@ -92,7 +94,7 @@ fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
     }
     let commondir = git_dir.join("commondir");
     let common_dir = if is_there(&commondir) {
-        // A linked worktree: `COMMON/worktrees/NAME/gitdir` holds the path of this `.git`.
+        // A linked worktree: `COMMON/worktrees/NAME/gitdir` contains the path of this `.git`.
         let common_dir = fs::canonicalize(git_dir.join(path_in(&commondir, "")?)).ok()?;
         let back = git_dir.join(path_in(&git_dir.join("gitdir"), "")?);
         let answers = back.file_name() == dot_git.file_name() && leads_to(back.parent()?, folder);
@@ -111,7 +113,7 @@ fn leads_to(path: &Path, folder: &Path) -> bool {
     fs::canonicalize(path).is_ok_and(|real| real == folder)
 }
 
-/// Whether anything has that name, a link to nothing included.
+/// Whether the path exists, dangling links included. Errors other than "not found" count as existing.
 fn is_there(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Ok(_) => true,
@@ -123,7 +125,7 @@ fn text(path: &Path) -> Option<String> {
     String::from_utf8(bounded::read(path, LIMIT).ok()?).ok()
 }
 
-/// The path that a file of one line holds behind a prefix.
+/// Reads the path that follows `prefix` in a one-line file.
 fn path_in(file: &Path, prefix: &str) -> Option<PathBuf> {
     let bytes = bounded::read(file, LIMIT).ok()?;
     let path = bytes.strip_prefix(prefix.as_bytes())?.trim_ascii();
@@ -141,7 +143,7 @@ fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::str::from_utf8(bytes).ok()?))
 }
 
-/// The last `core.worktree` of a configuration file. Parses only the forms that git writes.
+/// The last value of `core.worktree` in a configuration file. Parses only the syntax that git itself writes.
 fn core_worktree(config: &str) -> Option<String> {
     let (mut in_core, mut found) = (false, None);
     for line in config.lines().map(str::trim) {
@@ -160,7 +162,7 @@ fn core_worktree(config: &str) -> Option<String> {
     found
 }
 
-/// A value without its quotes, escapes and comment.
+/// Removes quotes, escapes and a trailing comment from a value.
 fn unquoted(value: &str) -> String {
     let (mut plain, mut quoted) = (String::new(), false);
     let mut letters = value.chars();
@@ -188,7 +190,7 @@ mod tests {
     struct Folders(tempfile::TempDir);
 
     impl Folders {
-        /// A folder with a repository `main` that has one commit.
+        /// A folder that contains a repository `main` with one commit.
         fn new() -> Self {
             let folders = Self(tempfile::tempdir().unwrap());
             fs::create_dir(folders.at("main")).unwrap();
@@ -219,7 +221,7 @@ mod tests {
             ProjectPaths::find(&self.at(name)).unwrap()
         }
 
-        /// The folder is a project outside git, and so is what lies below it.
+        /// Asserts that the folder is a project outside git, for its subfolders too.
         fn refuses(&self, name: &str) {
             fs::create_dir_all(self.at(name).join("below")).unwrap();
             for from in [name.to_owned(), format!("{name}/below")] {
@@ -250,7 +252,7 @@ mod tests {
         let repository = linked.repository.unwrap();
         assert_eq!(repository.git_dir(), folders.at("main/.git/worktrees/linked"));
         assert_eq!(repository.common_dir(), folders.at("main/.git"));
-        // Git from 2.48 on may write both paths relative.
+        // Since git 2.48 both paths can be relative.
         folders.write("linked/.git", "gitdir: ../main/.git/worktrees/linked\n");
         folders.write("main/.git/worktrees/linked/gitdir", "../../../../linked/.git\n");
         assert_eq!(folders.project_paths("linked").repository, Some(repository));
@@ -261,7 +263,7 @@ mod tests {
             let sub = folders.project_paths("over/parts/sub");
             assert_eq!(sub.worktree, Some(folders.at("over/parts/sub")));
             assert_eq!(sub.database, folders.at("over/.git/modules/parts/sub/milepost/milepost.db"));
-            // Moves core.worktree into config.worktree.
+            // This moves core.worktree into config.worktree.
             folders.git("over/parts/sub", &["sparse-checkout", "init"]);
         }
         folders.git("over/parts/sub", &["worktree", "add", "--quiet", "--detach", "../../../deep"]);
@@ -273,7 +275,7 @@ mod tests {
     fn a_pointer_that_is_not_answered_is_refused() {
         let folders = Folders::new();
         folders.git("main", &["worktree", "add", "--quiet", "-b", "side", "../linked"]);
-        // Below a repository, so that a search which goes on upwards would find that one.
+        // The folders are inside a repository, so a search that continued upwards would find it.
         let hostile = [
             ("main/a", "gitdir: ../../main/.git\n"),
             ("main/b", "gitdir: ../../main/.git/worktrees/linked\n"),
@@ -285,7 +287,7 @@ mod tests {
             folders.write(&format!("{name}/.git"), text);
             folders.refuses(name);
         }
-        // A git directory of one's own whose objects, settings and store would be another's.
+        // A forged git directory that names another repository as its common directory.
         let absolute = folders.at("main/.git");
         for name in ["fake", "fake/worktrees/x"] {
             folders.write(&format!("{name}/HEAD"), "ref: refs/heads/trunk\n");
@@ -299,7 +301,7 @@ mod tests {
         folders.write("direct/.git/HEAD", "ref: refs/heads/trunk\n");
         folders.write("direct/.git/commondir", &format!("{}\n", absolute.display()));
         folders.refuses("direct");
-        // core.worktree of another section, or of another folder.
+        // core.worktree in another section, naming another folder, or missing.
         for config in ["[core \"x\"]\nworktree = ../own\n", "[core]\nworktree = ../main\n", "[core]\n"] {
             folders.write("bare/HEAD", "ref: refs/heads/trunk\n");
             folders.write("bare/config", config);
@@ -332,7 +334,7 @@ mod tests {
         // An empty `.git` folder is not a repository.
         fs::create_dir_all(folders.at("main/e/.git")).unwrap();
         assert_eq!(folders.project_paths("main/e").root, folders.at("main"));
-        // A pipe inside of a git directory blocks nobody.
+        // A pipe inside a git directory does not block the reader.
         fs::create_dir_all(folders.at("f/.git")).unwrap();
         pipe("f/.git/HEAD");
         assert_eq!(folders.project_paths("f").branch, None);

@@ -1,5 +1,6 @@
-//! Addresses of stores: `sqlite:PATH`, `files:DIR`, or the scheme of a registered kind and a location.
-//! In: text or a path. Out: an address that answers for its kind. Opens a store, but reads none of its content.
+//! Store addresses: `sqlite:PATH`, `files:DIR`, or another registered scheme followed by a location.
+//! Parses text into a `StoreUrl`, which delegates to the opener of its scheme.
+//! Opens stores, but does not read their content.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,7 +13,7 @@ use super::opener::{LocalLayout, StoreOpener, find_opener};
 use super::sqlite::SQLITE;
 use super::{OpenOptions, Store, StoreError};
 
-/// Where a store is and of which kind.
+/// The address of a store: its kind and its location.
 #[derive(Clone)]
 pub struct StoreUrl {
     opener: &'static dyn StoreOpener,
@@ -20,23 +21,23 @@ pub struct StoreUrl {
 }
 
 impl StoreUrl {
-    /// The store in a SQLite file.
+    /// The address of a store in a SQLite file.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(file: impl Into<PathBuf>) -> Self {
         Self { opener: &SQLITE, location: file.into().into() }
     }
 
-    /// The store in a folder of JSON files.
+    /// The address of a store in a folder of JSON files.
     pub fn files(folder: impl Into<PathBuf>) -> Self {
         Self { opener: &FILES, location: folder.into().into() }
     }
 
-    /// The kind of store, as the address begins.
+    /// The part of the address before the colon, which names the kind of store.
     pub fn scheme(&self) -> &'static str {
         self.opener.scheme()
     }
 
-    /// What follows the scheme.
+    /// The part of the address after the colon.
     pub fn location(&self) -> &OsStr {
         &self.location
     }
@@ -46,43 +47,43 @@ impl StoreUrl {
         self.opener.open(&self.location, options)
     }
 
-    /// The database file or the folder; `None` for a store that is not on this machine's disk.
+    /// The path of the store's file or folder; `None` for a store without local files.
     pub fn path(&self) -> Option<&Path> {
         self.local().map(|(_, path)| path)
     }
 
-    /// Whether the path is a folder that belongs to the store alone.
+    /// Whether the path is a folder that only the store uses.
     pub fn is_folder(&self) -> bool {
         self.local().is_some_and(|(layout, _)| layout.is_folder())
     }
 
-    /// Every file and folder that the store consists of.
+    /// All files and folders of the store; empty for a store without local files.
     pub fn local_files(&self) -> Vec<PathBuf> {
         self.local().map_or_else(Vec::new, |(layout, path)| layout.files(path))
     }
 
-    /// Where owners of runs hold their lock files.
+    /// The folder that contains the lock files of run owners.
     pub fn owners_folder(&self) -> Option<PathBuf> {
         self.local().map(|(layout, path)| layout.owners_folder(path))
     }
 
-    /// Whether documents are compressed as they are saved.
+    /// Whether documents are compressed when they are saved.
     pub fn compresses_on_save(&self) -> bool {
         self.opener.compresses_on_save()
     }
 
-    /// Whether the store exists, or may: a folder that cannot be entered does not say.
+    /// Whether the store exists or might exist. True also if permissions hide it or it has no path.
     pub fn may_exist(&self) -> bool {
         let denied = |e: std::io::Error| e.kind() == std::io::ErrorKind::PermissionDenied;
         self.path().is_none_or(|path| path.try_exists().unwrap_or_else(denied))
     }
 
-    /// Whether the store exists and is complete.
+    /// Whether the store exists and is complete. Always true for a store without local files.
     pub fn exists(&self) -> bool {
         self.local().is_none_or(|(layout, path)| layout.marker(path).exists() && !layout.is_unfinished(path))
     }
 
-    /// The same address with the folder's links resolved, so that it reads the same from everywhere.
+    /// The same address with an absolute path, in which the links of the parent folder are resolved.
     #[must_use]
     pub fn resolved(&self) -> Self {
         self.map_path(resolve_folder)
@@ -94,7 +95,7 @@ impl StoreUrl {
         self.map_path(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
     }
 
-    /// The same store at another path; an address that is no path stays as it is.
+    /// The address with its path replaced by the result of `change`; unchanged if its location is not a path.
     #[must_use]
     pub fn map_path(&self, change: impl FnOnce(&Path) -> PathBuf) -> Self {
         match self.path() {
@@ -103,13 +104,13 @@ impl StoreUrl {
         }
     }
 
-    /// The layout of a store on this machine's disk, and its path.
+    /// The layout and the path of a store with local files.
     pub(super) fn local(&self) -> Option<(&dyn LocalLayout, &Path)> {
         self.opener.layout().map(|layout| (layout, Path::new(&self.location)))
     }
 }
 
-/// The path with the links of its folder resolved; its last component stays as it is.
+/// Makes a path absolute and resolves the links of its parent folder, but not of its last component.
 fn resolve_folder(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (path.parent().and_then(|folder| std::fs::canonicalize(folder).ok()), path.file_name()) {
@@ -138,7 +139,7 @@ impl FromStr for StoreUrl {
                 let opener = find_opener(scheme).ok_or_else(wrong)?;
                 Ok(Self { opener, location: location.into() })
             }
-            // A bare path is a SQLite file; a single letter before the colon is a Windows drive.
+            // A bare path names a SQLite file. A single letter before the colon is a Windows drive.
             _ => {
                 let opener = find_opener("sqlite").ok_or_else(wrong)?;
                 Ok(Self { opener, location: url.into() })

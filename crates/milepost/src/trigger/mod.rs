@@ -1,5 +1,6 @@
-//! When a checkpoint is made: which changes save at once and as what, whether an interval has passed, and the timers.
-//! In: changes, times, intervals. Out: a source with its reason, yes or no, ticks. Touches no store and no workspace.
+//! Decides when a checkpoint is made: which changes are saved immediately and with which source and reason,
+//! and whether an interval has passed. Also provides the timers. Takes changes, times and intervals; does not
+//! access the store or the workspace.
 
 mod timer;
 
@@ -12,21 +13,22 @@ pub use timer::{Timer, TimerError};
 use crate::clock;
 use crate::model::{Change, Item, Source, StepStatus, TaskStatus};
 
-/// How often an auto-save of cheap state is recommended.
+/// Recommended interval between auto-saves of cheap state.
 pub const AUTOSAVE: Duration = Duration::from_secs(30);
-/// How often a heartbeat is recommended while work is in progress.
+/// Recommended interval between heartbeats while work is in progress.
 pub const HEARTBEAT: Duration = Duration::from_secs(120);
 
-/// Why a change is saved at once.
+/// Why a change is saved immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boundary {
-    /// What made the checkpoint happen.
+    /// What triggered the checkpoint.
     pub source: Source,
-    /// Why, beside the source.
+    /// The reason, in addition to the source.
     pub reason: &'static str,
 }
 
-/// Whether a change is a boundary, and so a checkpoint at once; other changes wait for the next one, durable on their own.
+/// Returns the boundary if a change triggers a checkpoint immediately. Any other change is stored durably and
+/// waits for the next checkpoint.
 pub fn boundary(change: &Change) -> Option<Boundary> {
     let step = |reason| Some(Boundary { source: Source::StepBoundary, reason });
     let error = |reason| Some(Boundary { source: Source::ErrorBoundary, reason });
@@ -44,7 +46,7 @@ pub fn boundary(change: &Change) -> Option<Boundary> {
             TaskStatus::Skipped => step("task_skipped"),
             TaskStatus::Failed => error("task_failed"),
         },
-        // A whole task, as the caller has it: what it says of itself counts, then what its subtasks say.
+        // A complete task from the caller: its own status counts first, then the status of its subtasks.
         Change::Item(Item::Task(task)) => {
             let subtasks = task.subtasks();
             let ended = std::iter::once(task).chain(&subtasks).find(|task| task.has_ended())?;
@@ -58,7 +60,7 @@ pub fn boundary(change: &Change) -> Option<Boundary> {
     }
 }
 
-/// Whether an interval has passed since `last`. A clock that went back says nothing, and so it is due.
+/// Whether an interval has passed since `last`. Returns `true` if the clock went backwards.
 pub fn is_due(last: Timestamp, interval: Duration, now: Timestamp) -> bool {
     clock::age(last, now).is_none_or(|age| age >= interval)
 }

@@ -1,5 +1,6 @@
-//! A timer thread: calls a function at an interval until it is stopped or dropped. It sleeps on a condition variable, so
-//! that a stop is noticed at once. A tick that panics is caught, and the next one follows.
+//! A timer thread that calls a function at an interval until it is stopped or dropped. It waits
+//! on a condition variable, so that a stop takes effect immediately. A panic in a tick is
+//! caught, and later ticks still run.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,11 +13,11 @@ use std::time::{Duration, Instant};
 pub enum TimerError {
     /// The interval is 0.
     Interval,
-    /// The system did not start a thread.
+    /// The system could not start a thread.
     Thread(io::Error),
 }
 
-/// Whether the timer has been told to end.
+/// Tells the timer thread to stop.
 #[derive(Debug, Default)]
 struct StopFlag {
     flag: Mutex<bool>,
@@ -29,7 +30,8 @@ impl StopFlag {
         self.changed.notify_all();
     }
 
-    /// Waits until `next`, or for ever where no clock can count so far; says whether the timer has to end.
+    /// Waits until `next`, or indefinitely if the clock cannot represent that time.
+    /// Returns whether the timer must stop.
     fn wait_until(&self, next: Option<Instant>) -> bool {
         let mut flag = self.flag.lock().unwrap_or_else(|e| e.into_inner());
         while !*flag {
@@ -43,7 +45,7 @@ impl StopFlag {
     }
 }
 
-/// A running timer. Dropping it tells it to end; `stop` also waits until it has.
+/// A running timer. Dropping it tells the thread to stop; `stop` also waits for the thread to end.
 #[derive(Debug)]
 pub struct Timer {
     stop_flag: Arc<StopFlag>,
@@ -53,7 +55,8 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Ticks every `interval`, for the first time when one has passed. A tick that takes longer than that delays the next.
+    /// Calls `tick` every `interval`, first after one interval. A tick that takes longer
+    /// than that delays the next one.
     pub fn every(interval: Duration, mut tick: impl FnMut() + Send + 'static) -> Result<Self, TimerError> {
         if interval.is_zero() {
             return Err(TimerError::Interval);
@@ -78,9 +81,10 @@ impl Timer {
         Ok(Self { stop_flag, thread: Mutex::new(Some(thread)), id, pid: std::process::id() })
     }
 
-    /// Ends the timer and waits for a tick that is under way. As often as one likes; from inside a tick it does not wait.
+    /// Stops the timer and waits for a running tick to end. May be called repeatedly. From
+    /// inside a tick it does not wait.
     pub fn stop(&self) {
-        // In a forked child there is no such thread, and its locks may be held by nobody.
+        // A forked child does not have this thread, and its mutexes may stay locked forever.
         if self.pid != std::process::id() {
             return;
         }
@@ -145,7 +149,7 @@ mod tests {
         let seen: Vec<i32> = ticks.iter().take(5).collect();
         assert_eq!(seen, [1, 2, 3, 4, 5]);
         timer.stop();
-        // The sender went with the thread: the channel ends.
+        // The sender was dropped with the thread, so the channel is closed.
         assert!(ticks.iter().all(|n| n > 5));
     }
 
@@ -197,6 +201,6 @@ mod tests {
         *held = Some(timer.unwrap());
         drop(held);
         ticked.recv().unwrap();
-        assert!(ticked.recv().is_err(), "no tick after the one that ended it");
+        assert!(ticked.recv().is_err(), "no tick after the one that stopped the timer");
     }
 }

@@ -1,6 +1,7 @@
-//! What this user has created or trusted on this machine: a key and one small record per store, in a folder of the user's.
-//! In: that folder's path, which the caller knows. Out: the key, records, and whether the folder may be used at all.
-//! Decides nothing about a store; `store::identity` does. Reads no environment.
+//! The user's trust data on this machine: a secret key, and one small record per store that the user created
+//! or trusted. Takes the path of the user's state folder, reads and writes the key and the records, and
+//! refuses a folder that belongs to another user. It does not decide whether a store is trusted
+//! (`store::identity` does) and reads no environment variables.
 
 mod record;
 
@@ -11,24 +12,24 @@ pub use self::record::{StoreRecord, TrustedProject};
 use crate::fs::{atomic, bounded, if_exists};
 use crate::model::id::StoreId;
 
-/// Name of the file that holds the key.
+/// The name of the key file.
 const KEY: &str = "key";
-/// Name of the folder that holds the records.
+/// The name of the folder that contains the records.
 const STORES: &str = "stores";
-/// Maximum size of a record.
+/// The maximum size of a record file in bytes.
 const RECORD_LIMIT: u64 = 256 << 10;
 
-/// A secret of this user's, for checksums that nobody else can compute.
+/// The user's secret key. Checksums made with it cannot be computed without it.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// A checksum of `text` that only a holder of the key can compute, as hexadecimal digits.
+    /// Returns a keyed checksum of `text`, as hexadecimal digits.
     pub fn checksum(&self, text: &[u8]) -> String {
         blake3::keyed_hash(&self.0, text).to_hex().to_string()
     }
 
-    /// Whether `checksum` is that of `text`. Takes the same time wherever they differ.
+    /// Returns true if `checksum` is the keyed checksum of `text`. The comparison takes constant time.
     pub fn verifies(&self, text: &[u8], checksum: &str) -> bool {
         blake3::Hash::from_hex(checksum).is_ok_and(|given| given == blake3::keyed_hash(&self.0, text))
     }
@@ -40,13 +41,13 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// The user's folder with the key and the records.
+/// The user's state folder, which contains the key and the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserState {
     folder: PathBuf,
 }
 
-/// The user id that this process acts as; `None` where the platform has none.
+/// Returns the effective user id of this process, or `None` on platforms without user ids.
 pub fn user_id() -> Option<u32> {
     #[cfg(unix)]
     return Some(rustix::process::geteuid().as_raw());
@@ -55,8 +56,8 @@ pub fn user_id() -> Option<u32> {
 }
 
 impl UserState {
-    /// Names the folder. It is refused if it, or where it would be created, belongs to another user: under `sudo` the
-    /// caller's folder is not root's.
+    /// Selects the folder. Fails if the folder, or its nearest existing ancestor, belongs to another user.
+    /// For example, under `sudo` the calling user's folder does not belong to root.
     pub fn at(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
         let nearest = folder.ancestors().find_map(|at| std::fs::metadata(at).ok());
@@ -68,13 +69,13 @@ impl UserState {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes the folder, readable by its user alone.
+    /// Creates the folder and makes it accessible to its owner only.
     pub fn create(&self) -> io::Result<()> {
         atomic::create_folder(&self.folder)?;
         #[cfg(unix)]
@@ -88,7 +89,7 @@ impl UserState {
         Ok(())
     }
 
-    /// Appends to a small file of the user's own, made private if needed.
+    /// Appends to a file in the folder. The file is created if needed and is private to the user.
     pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         use std::io::Write as _;
         self.create()?;
@@ -97,13 +98,13 @@ impl UserState {
         file.write_all(bytes)
     }
 
-    /// Reads a small file of the user's own.
+    /// Reads a file of at most `limit` bytes in the folder. Fails if the file belongs to another user.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn read_file(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         self.read(&self.folder.join(name), limit)
     }
 
-    /// The key, if there is one.
+    /// Reads the key, if one exists.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn key(&self) -> io::Result<Option<Key>> {
         let Some(bytes) = if_exists(self.read(&self.folder.join(KEY), 64))? else { return Ok(None) };
@@ -111,7 +112,8 @@ impl UserState {
         Ok(Some(Key(key)))
     }
 
-    /// The key, created if there is none. Of several processes that create it, one wins and all get its key.
+    /// Reads the key, or creates it if there is none. If several processes create it at the same time, all of
+    /// them return the same key.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn create_key(&self) -> io::Result<Key> {
         if let Some(key) = self.key()? {
@@ -127,7 +129,7 @@ impl UserState {
         self.key()?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The record of a store, if there is one.
+    /// Reads the record of a store, if one exists.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn record(&self, id: &StoreId) -> io::Result<Option<StoreRecord>> {
         let bytes = if_exists(self.read(&self.record_file(id), RECORD_LIMIT))?;
@@ -135,7 +137,7 @@ impl UserState {
         Ok(record.filter(|record: &StoreRecord| record.id == *id))
     }
 
-    /// Every record, in no particular order. Files that are no records are left out.
+    /// Reads all records, in no particular order. Files that are not valid records are skipped.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn records(&self) -> io::Result<Vec<StoreRecord>> {
         let mut records = Vec::new();
@@ -157,7 +159,7 @@ impl UserState {
         atomic::write(&self.record_file(&record.id), &text, atomic::Mode::Private)
     }
 
-    /// Removes the record of a store; whether there was one.
+    /// Removes the record of a store. Returns true if there was one.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn remove_record(&self, id: &StoreId) -> io::Result<bool> {
         Ok(if_exists(std::fs::remove_file(self.record_file(id)))?.is_some())
@@ -167,7 +169,7 @@ impl UserState {
         self.folder.join(STORES).join(format!("{id}.json"))
     }
 
-    /// Reads a file of the user's own.
+    /// Reads a file of at most `limit` bytes. Fails if it belongs to another user.
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let (bytes, metadata) = bounded::read_with_metadata(path, limit)?;
         if bounded::owner(&metadata) != user_id() {

@@ -1,5 +1,5 @@
-//! The record of one store: where it is, whose it is, on which machine, and which guarded settings of its projects the user
-//! has accepted.
+//! The trust record of one store: its address, its owner, its machine, and the guarded settings that the user
+//! has accepted for the projects that use it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,35 +12,35 @@ use crate::model::id::StoreId;
 /// A store that this user created or trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreRecord {
-    /// The store's id.
+    /// The id of the store.
     pub id: StoreId,
-    /// Its address, without links: the kind of store and its database file or folder.
+    /// The address of the store with symbolic links resolved: its kind and its database file or folder.
     pub store: String,
-    /// The user id that owned it.
+    /// The id of the user who created or trusted the store.
     pub owner: Option<u32>,
-    /// The machine it was created or trusted on.
+    /// The id of the machine on which the store was created or trusted.
     pub machine: Option<String>,
-    /// When that was.
+    /// The time at which the store was created or trusted.
     pub trusted_at: Timestamp,
-    /// The projects that use it.
+    /// The projects that use the store.
     #[serde(default)]
     pub projects: Vec<TrustedProject>,
 }
 
-/// A project and the guarded settings of its `milepost.toml` that the user has accepted.
+/// A project, and the guarded settings of its `milepost.toml` that the user has accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedProject {
-    /// What identifies the project: the git directory that its worktrees share, or its root outside git.
+    /// The path that identifies the project: the git directory shared by its worktrees, or its root.
     pub project: String,
-    /// The root of the project, or of the worktree that it was last used from.
+    /// The root of the project, or of the worktree that was used last.
     pub root: String,
-    /// Values of guarded keys, as TOML.
+    /// The accepted values by guarded key, as TOML.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
 }
 
 impl StoreRecord {
-    /// A record of a store that belongs to this user, on this machine.
+    /// Creates the record of a store of the current user on this machine.
     pub fn new(id: StoreId, store: String, trusted_at: Timestamp) -> Self {
         Self {
             id,
@@ -52,8 +52,8 @@ impl StoreRecord {
         }
     }
 
-    /// The entry of a project. If the project is new here and holds the store itself, an entry whose project is gone is
-    /// taken for the same project, moved.
+    /// Returns the entry of a project. If the project has no entry but contains the store, it may have been
+    /// moved: an entry whose project path no longer exists is then used.
     pub fn project(&self, project: &str, root: &str) -> Option<&TrustedProject> {
         let is_gone = |entry: &&TrustedProject| {
             let found = std::fs::symlink_metadata(&entry.project);
@@ -65,7 +65,7 @@ impl StoreRecord {
         known.or_else(|| self.projects.iter().find(is_gone).filter(|_| inside))
     }
 
-    /// Notes a project, adding to the values that were accepted for it; whether anything changed.
+    /// Adds a project, or merges its values into the existing entry. Returns true if the record changed.
     pub fn add_project(&mut self, project: TrustedProject) -> bool {
         match self.projects.iter_mut().find(|entry| entry.project == project.project) {
             Some(entry) => {

@@ -1,4 +1,4 @@
-//! What changes between checkpoints: steps, tasks, criteria, outcomes, notes, decisions, the context digest.
+//! Changes between checkpoints: steps, tasks, criteria, outcomes, notes, decisions and the context digest.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn a_step_saves_when_it_begins_and_when_it_ends(#[values(Kind::Sqlite, Kind::Fil
         assert_eq!((saved.sequence(), saved.source()), (n, Source::StepBoundary));
         let step = world.body().step_state.unwrap();
         assert_eq!((step.step_id.as_deref(), step.step_status), (Some(id), Some(status)));
-        assert_eq!(step.plan_path.as_deref(), Some("plan.md"), "the plan stays");
+        assert_eq!(step.plan_path.as_deref(), Some("plan.md"), "the plan is kept");
         if id == "parse" {
             assert_eq!(step.step_ordinal, Some(3));
             assert_eq!(step.extra.get("step_title").unwrap().get(), "\"Parse\"");
@@ -81,19 +81,19 @@ fn a_step_that_never_began_cannot_end(#[values(Kind::Sqlite, Kind::Files)] kind:
         assert_eq!(refused.reason(), ReasonCode::CheckpointSchemaInvalid);
         assert!(refused.to_string().contains("no step is in progress"), "{refused}");
     }
-    assert!(world.mp.store().run(&run("r")).unwrap().is_none(), "not even the run was made");
+    assert!(world.mp.store().run(&run("r")).unwrap().is_none(), "the run was not created");
     for id in ["a", "b", "c"] {
         world.step(id, StepStatus::InProgress).unwrap();
     }
-    // Steps may overlap, and end in any order.
+    // Steps may overlap and end in any order.
     world.step("a", StepStatus::Done).unwrap();
     let refused = world.step("x", StepStatus::Done).unwrap_err();
     assert!(refused.to_string().contains("in progress: b, c"), "{refused}");
     assert_eq!(world.count("r"), 4);
-    // Asked again, since the reply was lost: the same answer, and no error.
+    // A retry after a lost reply returns the same result, without an error.
     assert!(world.step("a", StepStatus::Done).unwrap().unwrap().coalesced());
-    assert!(world.step("a", StepStatus::Failed).is_err(), "it has ended otherwise");
-    // To be left out it need not have begun.
+    assert!(world.step("a", StepStatus::Failed).is_err(), "it ended with another status");
+    // A step can be skipped without having begun.
     world.step("d", StepStatus::Skipped).unwrap();
     world.step("b", StepStatus::Skipped).unwrap();
     assert!(world.step("b", StepStatus::Done).is_err());
@@ -109,13 +109,13 @@ fn tasks_keep_their_members_and_save_when_they_end(#[values(Kind::Sqlite, Kind::
     ];
     for text in texts {
         let task = Task::from_raw(text, &JsonPath::Root).unwrap();
-        assert!(world.apply(Item::Task(task)).unwrap().is_none(), "an open task waits");
+        assert!(world.apply(Item::Task(task)).unwrap().is_none(), "an open task does not save");
     }
     let tasks = |w: &World| {
         w.mp.run_detail(&run("r")).unwrap().summary().record().clone().unwrap().working().tasks().clone()
     };
     assert!(world.apply(TaskChange::new("t1", TaskStatus::InProgress)).unwrap().is_none());
-    assert_eq!((world.count("r"), world.pending()), (0, 3), "durable, and no checkpoint yet");
+    assert_eq!((world.count("r"), world.pending()), (0, 3), "durable, but no checkpoint yet");
     let saved = world.apply(TaskChange::new("t1", TaskStatus::Done)).unwrap().unwrap();
     assert_eq!((saved.sequence(), saved.source()), (1, Source::StepBoundary));
     assert_eq!(world.body().source_details, ["step_boundary", "task_done"]);
@@ -141,7 +141,7 @@ fn what_waits_is_taken_in_as_it_was_said_whatever_the_clock_does() {
         outbox.enqueue(&run("r"), save, &Default::default(), &world.clock).unwrap();
     };
     for n in 0..20 {
-        // In one millisecond, and then an hour earlier.
+        // Always in the same millisecond, and from the second round on an hour earlier.
         post(&format!("s{n}"), StepStatus::InProgress);
         post(&format!("s{n}"), StepStatus::Done);
         world.clock.set(at("2026-11-15T11:00:00Z"));
@@ -203,7 +203,7 @@ fn what_is_recorded_is_in_the_next_checkpoint(#[values(Kind::Sqlite, Kind::Files
     let digest = body.context_digest.unwrap();
     assert_eq!((digest.window_pressure, digest.dropped_items), (Some(Pressure::High), 7));
     assert_eq!(digest.protected_artifacts, ["a", "b"]);
-    // Outcomes belong to one checkpoint, the rest goes on.
+    // Outcomes belong to one checkpoint; the rest carries over.
     world.mp.save(&run("r"), say("next")).unwrap();
     assert_eq!((world.body().command_outcomes.len(), world.body().log.len()), (0, 1));
 }
@@ -234,7 +234,7 @@ fn what_waits_is_bounded_and_what_is_let_go_is_counted(#[values(Kind::Sqlite, Ki
         world.apply(Change::Note("x".repeat(50_000))).unwrap();
     }
     world.mp.save(&run("r"), Save::new()).unwrap();
-    assert_eq!(world.body().log.len(), 2, "long lines count by their bytes");
+    assert_eq!(world.body().log.len(), 2, "long lines are limited by their bytes");
 }
 
 #[rstest]
@@ -259,11 +259,7 @@ fn what_no_checkpoint_could_hold_is_refused_at_once(#[values(Kind::Sqlite, Kind:
         let Error::Schema(invalid) = &refused else { panic!("{refused:?}") };
         assert!(invalid.message.contains(number), "{invalid}");
     }
-    assert_eq!(
-        (world.count("r"), world.pending()),
-        (1, 0),
-        "nothing was left that a later save would fail on"
-    );
+    assert_eq!((world.count("r"), world.pending()), (1, 0), "no pending item would make a later save fail");
     world.mp.save(&run("r"), say("y").status(Status::Paused)).unwrap();
 }
 
@@ -280,7 +276,7 @@ fn lost_replies_change_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
         let task = TaskChange::new(format!("t{i}"), TaskStatus::Done);
         let changes = [Change::Note(format!("{i}")), outcome(&format!("{i}")).into(), task.into()];
         let taken = if i % 3 == 0 { 3 } else { 2 };
-        // A reply can be lost more often than the engine asks again.
+        // Replies can be lost more often than the engine retries.
         if mp.apply(&r, changes[..taken].to_vec(), Save::new()).is_ok() {
             told.push(format!("{i}"));
         }
@@ -289,6 +285,6 @@ fn lost_replies_change_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let noted: Vec<_> = log.into_iter().map(|line| line.text).collect();
     let mut once = noted.clone();
     once.dedup();
-    assert_eq!(noted, once, "nothing twice");
+    assert_eq!(noted, once, "no duplicates");
     assert!(told.len() > 50 && told.iter().all(|note| noted.contains(note)), "{told:?} {noted:?}");
 }

@@ -1,4 +1,4 @@
-//! The conformance suite on every store, alone and where decisions are asked for more than once.
+//! Runs the conformance suite on every store, plain and wrapped so that decisions are called more than once.
 
 mod sqlite {
     use crate::stores::sqlite;
@@ -20,13 +20,13 @@ mod files_asked_again {
     milepost_testkit::conformance!(files_asked_again);
 }
 
-/// One store can serve the whole suite, as a shared server has to.
+/// A single store can serve the whole suite, as a shared server has to.
 #[test]
 fn sqlite_serves_all_in_one_store() {
     milepost_testkit::conformance::all(&*crate::stores::sqlite());
 }
 
-/// One store can serve the whole suite, as a shared server has to.
+/// A single store can serve the whole suite, as a shared server has to.
 #[test]
 fn files_serve_all_in_one_store() {
     milepost_testkit::conformance::all(&*crate::stores::files());

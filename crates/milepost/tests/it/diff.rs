@@ -1,4 +1,4 @@
-//! Diff on real stores: any two checkpoints of any runs, older formats, damage.
+//! Diff on real stores: checkpoints of the same run or of different ones, and damaged checkpoints.
 
 use milepost::Reference;
 use milepost::internal::engine::RunOptions;
@@ -88,11 +88,11 @@ fn outcomes_since_are_gathered_and_the_newest_is_the_default(
     world.mp.save(&run("r"), say("three")).unwrap();
     world.mp.save(&run("later"), say("another run")).unwrap();
     let diff = world.mp.diff(&number("r", 1), None, None).unwrap();
-    assert_eq!(diff.to().header.sequence(), 4, "the newest of the same run");
+    assert_eq!(diff.to().header.sequence(), 4, "the default is the newest of the same run");
     let names = |outcomes: &[Outcome]| outcomes.iter().map(|o| o.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(diff.outcomes()), ["one", "two"]);
     let back = world.mp.diff(&number("r", 2), Some(&number("r", 1)), None).unwrap();
-    assert_eq!(names(back.outcomes()), ["zero"], "backwards: what the other itself holds");
+    assert_eq!(names(back.outcomes()), ["zero"], "backwards: the outcomes of the target itself");
     assert!(!back.is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! The engine on real stores, with a clock that stands still until it is moved.
+//! The engine on real stores, with a clock that only the tests advance.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) fn run(name: &str) -> RunId {
     name.parse().unwrap()
 }
 
-/// An outbox in a folder, with a key of its own.
+/// An outbox in a folder, with its own key.
 pub(crate) fn outbox(dir: &std::path::Path) -> milepost::internal::engine::Outbox {
     let key = milepost::internal::trust::UserState::at(dir.join("state")).unwrap().create_key().unwrap();
     let store = milepost::store::StoreUrl::sqlite(dir.join("m.db"));
@@ -107,28 +107,28 @@ fn triggers_without_a_change_are_one_checkpoint_for_three_seconds(
     assert!(!kept.coalesced(), "a minute apart");
     world.wait(3_000);
     let folded = world.mp.save(&r, say("x").source(Source::ErrorBoundary).reason("context_shift")).unwrap();
-    assert!(folded.coalesced(), "3.000 s is within");
+    assert!(folded.coalesced(), "3.000 s is within the window");
     assert_eq!(folded.snapshot_id(), kept.snapshot_id());
     let entry = world.mp.find(&Reference::Latest(0), Some(&r)).unwrap();
     assert_eq!(source_details(&entry), ["step_boundary", "error_boundary", "task_done", "context_shift"]);
     world.wait(1);
     // Counted from the kept checkpoint's creation, not from the last fold.
-    assert!(!world.mp.save(&r, say("x")).unwrap().coalesced(), "3.001 s is not");
+    assert!(!world.mp.save(&r, say("x")).unwrap().coalesced(), "3.001 s is outside the window");
     world.wait(100);
     assert!(
         !world.mp.save(&r, say("x").status(Status::Paused)).unwrap().coalesced(),
-        "a status change never is"
+        "a status change is never coalesced"
     );
     world.wait(100);
     assert!(
         !world.mp.save(&r, say("y").status(Status::Paused)).unwrap().coalesced(),
-        "another summary never is"
+        "another summary is never coalesced"
     );
     let done = world.mp.save(&r, say("y").status(Status::Failed)).unwrap();
     assert!(!done.coalesced());
     assert!(
         !world.mp.save(&r, say("y").status(Status::Failed)).unwrap().coalesced(),
-        "a terminal status never is"
+        "a terminal status is never coalesced"
     );
 }
 
@@ -183,13 +183,16 @@ fn latest_is_the_last_written_whatever_the_clock_says(#[values(Kind::Sqlite, Kin
     }
     assert_eq!(world.latest("r"), "three");
     world.clock.set(at("2026-11-15T11:00:00Z"));
-    assert!(!world.mp.save(&r, say("three")).unwrap().coalesced(), "a clock that went back never coalesces");
+    assert!(
+        !world.mp.save(&r, say("three")).unwrap().coalesced(),
+        "saves never coalesce if the clock went back"
+    );
     world.mp.save(&r, say("four")).unwrap();
     assert_eq!(world.latest("r"), "four");
     let listed = world.mp.list(&ListQuery::default()).unwrap().checkpoints;
     let sequences: Vec<_> = listed.iter().map(|l| l.entry().header.sequence()).collect();
     assert_eq!(sequences, [5, 4, 3, 2, 1]);
-    // A year ahead, and back: what was written last is there.
+    // A year ahead and back again: latest is still the last written.
     world.clock.set(at("2027-11-15T11:00:00Z"));
     world.mp.save(&r, say("future")).unwrap();
     world.clock.set(at(START));
@@ -215,13 +218,13 @@ fn fifty_and_the_terminals_stay(#[values(Kind::Sqlite, Kind::Files)] kind: Kind)
     }
     let listed = world.mp.list(&ListQuery::default().run(Some(r.clone()))).unwrap().checkpoints;
     let ids: Vec<_> = listed.iter().map(|l| l.entry().header.snapshot_id().clone()).collect();
-    assert_eq!(ids.len(), 53, "50, the latest failed, the latest completed, the pinned");
+    assert_eq!(ids.len(), 53, "50, the latest failed, the latest completed and the pinned one");
     assert_eq!(
         ids[50..].iter().collect::<Vec<_>>(),
         [pinned.snapshot_id(), completed.snapshot_id(), failed.snapshot_id()]
     );
     assert_eq!(world.count("other"), 3, "runs never evict each other");
-    // All of them still prove themselves, though their neighbours are gone.
+    // All of them still verify, although their neighbours were removed.
     let report = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap();
     assert_eq!((report.checked(), report.damaged()), (56, &vec![]));
 }
@@ -236,10 +239,10 @@ fn fourteen_days_and_not_one_hour_less(#[values(Kind::Sqlite, Kind::Files)] kind
     assert_eq!(world.count("r"), 2);
     world.wait(2 * 3_600_000);
     world.mp.save(&r, say("goes")).unwrap();
-    assert_eq!(world.count("r"), 2, "the one of 14 days and an hour is gone");
+    assert_eq!(world.count("r"), 2, "the checkpoint aged 14 days and an hour is removed");
     world.wait(400 * 24 * 3_600_000);
     world.mp.save(&run("x"), say("elsewhere")).unwrap();
-    assert_eq!(world.latest("r"), "goes", "the newest stays at any age");
+    assert_eq!(world.latest("r"), "goes", "the newest is kept at any age");
 }
 
 #[rstest]
@@ -289,7 +292,8 @@ fn lost_replies_save_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     for i in 1..=120u64 {
         let mut save = say(&format!("{i}")).profile(Profile::Pai);
         save = save.tag(format!("t{i}"));
-        // A reply can be lost more often than the engine asks again; whoever is told so asks what is there.
+        // Replies can be lost more often than the engine retries. The caller then looks up the latest
+        // checkpoint.
         let saved = mp.save(&r, save);
         if let Ok(saved) = saved {
             assert_eq!(saved.sequence(), i);
@@ -316,7 +320,7 @@ fn restoring_a_state_never_loses_what_was_there(#[values(Kind::Sqlite, Kind::Fil
     let plain = RestoreOptions::default();
     assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-    assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None, "the same content is no loss");
+    assert_eq!(world.mp.restore(&state, &file, &plain).unwrap(), None, "identical content is not a conflict");
     milepost::internal::fs::atomic::write(&file, b"mine", milepost::internal::fs::atomic::Mode::Shared)
         .unwrap();
     let refused = world.mp.restore(&state, &file, &plain).unwrap_err();
@@ -354,13 +358,13 @@ fn the_pointer_follows_and_leaves(#[values(Kind::Sqlite, Kind::Files)] kind: Kin
     assert!(world.mp.save(&run("a"), say("a")).unwrap().coalesced());
     assert!(
         read().contains(first.snapshot_id().as_str()),
-        "a save that was folded into an earlier one counts too"
+        "a save that was folded into an earlier one also moves the pointer"
     );
     world.wait(10_000);
     world.mp.save(&run("b"), say("b")).unwrap();
     let entry = world.mp.find(&Reference::Latest(0), Some(&run("a"))).unwrap();
     world.mp.complete(&entry).unwrap();
-    assert!(read().contains("cp_"), "completing another run leaves the pointer alone");
+    assert!(read().contains("cp_"), "completing another run does not change the pointer");
     world.mp.delete(&run("b")).unwrap();
     assert_eq!(read(), "{\"v\": 1.0, \"state\": {\"checkpointRef\": null}}\n");
     world.mp.save(&run("c"), say("c")).unwrap();
@@ -512,7 +516,7 @@ fn the_pointers_commit_holds_its_file_alone() {
     assert!(git(&["show", "HEAD:seed.json"]).contains(saved.snapshot_id().as_str()));
 }
 
-/// Overwrites the first page of a table in the file itself.
+/// Overwrites the root page of a table in the database file.
 fn destroy(db: &std::path::Path, table: &str) {
     use std::os::unix::fs::FileExt;
     let connection = rusqlite::Connection::open(db).unwrap();
@@ -550,7 +554,7 @@ fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] reada
     let after = mp();
     assert_eq!(*after.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged(), vec![]);
     if readable > 0 {
-        // Not one goes at the next save, though the profile is no longer known.
+        // The next save removes none of them, although the profile is lost.
         after.save(&r, say("next")).unwrap();
         let listed = after.list(&ListQuery::default().run(Some(r.clone()))).unwrap();
         assert_eq!(listed.checkpoints.len(), readable + 1);
@@ -565,5 +569,5 @@ fn the_time_of_a_checkpoint_is_that_of_its_id(#[values(Kind::Sqlite, Kind::Files
     let saved = world.mp.save(&run("r"), say("x")).unwrap();
     assert!(saved.snapshot_id().as_str().starts_with("cp_20261115T120000999Z_"), "{}", saved.snapshot_id());
     let header = world.mp.show(&Reference::Latest(0), None).unwrap().entry().header.clone();
-    assert_eq!(header.created_at(), at("2026-11-15T12:00:00.999Z"), "never later than it was");
+    assert_eq!(header.created_at(), at("2026-11-15T12:00:00.999Z"), "truncated, never rounded up");
 }

@@ -1,9 +1,9 @@
-//! The examples, run as programs of their own.
+//! Runs the examples as separate programs.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The program of an example: `cargo test` builds it beside this test, a narrower call may not have.
+/// The program of an example, built if needed: `cargo test` builds it, but a narrower call may not.
 fn example(name: &str) -> Command {
     let own = std::env::current_exe().unwrap();
     let built: PathBuf = own.parent().unwrap().parent().unwrap().join("examples").join(name);
@@ -27,7 +27,7 @@ fn the_orchestrator_crashes_anywhere_and_goes_on() {
     for (n, task) in plan.iter().enumerate() {
         let output = example("orchestrator").arg(dir.path()).arg(task).output().unwrap();
         assert_eq!(output.status.signal(), Some(6), "{output:?}");
-        // Every task before it was done once, in the run before this one or in this one.
+        // Every earlier task was done once, in an earlier process or in this one.
         let before: Vec<_> =
             plan[..n.saturating_sub(1)].iter().map(|t| format!("done before: {t}")).collect();
         let now = n.checked_sub(1).map(|n| format!("done now: {}", plan[n]));
@@ -38,7 +38,7 @@ fn the_orchestrator_crashes_anywhere_and_goes_on() {
     assert_eq!(
         said(&output).last().unwrap(),
         "pieces: fetch parse build test publish",
-        "the state came back"
+        "the state was restored"
     );
 }
 

@@ -1,4 +1,5 @@
-//! Foreign formats on real stores: what the originals wrote comes in whole, goes out the same, and comes back.
+//! Foreign formats on real stores: files of the original tools are imported completely and exported
+//! unchanged, and native runs survive an export and an import.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ fn bodies(mp: &Milepost, name: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Every JSON file of a folder by its path, with packed ones unpacked.
+/// The content of every file below a folder by its path, with compressed files decompressed.
 fn documents(folder: &Path) -> BTreeMap<String, Value> {
     fn walk(root: &Path, folder: &Path, into: &mut BTreeMap<String, Value>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -99,7 +100,7 @@ fn phase_checkpoints_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Ki
     assert_eq!(found.header.sequence(), 4);
     let detail = world.mp.run_detail(&run("sess-1")).unwrap();
     assert_eq!(detail.summary().record().clone().unwrap().profile(), Profile::Pai);
-    // Twice adds nothing, from the folder itself as from the one around it.
+    // A second import adds nothing, whether from the folder itself or from its parent.
     let again = import(&world.mp, Some(Format::Pai), &source.join("checkpoints"));
     assert_eq!((again.imported(), again.unchanged()), (0, 4));
     let out = world.dir.path().join("out");
@@ -132,7 +133,7 @@ fn snapshots_are_verified_and_go_out_with_their_checksums(#[values(Kind::Sqlite,
     let mut expected = documents(&source);
     expected.retain(|name, _| !name.contains("torn"));
     assert_eq!(documents(&out), expected);
-    // One letter more, and the checksum says so.
+    // The checksum detects one changed letter.
     let file = out.join("plan1-20260101-000000/history/cp_20261115_181355.json");
     let changed = std::fs::read_to_string(&file).unwrap().replace("p.md", "q.md");
     #[allow(clippy::disallowed_methods, reason = "a test's own file")]
@@ -205,13 +206,13 @@ fn briefs_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!((report.format(), report.imported(), report.skipped().len()), (Some(Format::Markdown), 5, 0));
     assert!(report.warnings().iter().any(|note| note.path.contains("badyaml")), "{:?}", report.warnings());
     let auth = bodies(&world.mp, "chk-auth");
-    assert_eq!(auth.len(), 2, "the file as it was, and with its delta");
+    assert_eq!(auth.len(), 2, "the original file, and the file with its delta");
     assert!(auth[1]["brief"].as_str().unwrap().starts_with(auth[0]["brief"].as_str().unwrap()));
     let ui = world.mp.run_detail(&run("chk-auth-ui")).unwrap().summary().record().clone().unwrap();
     assert_eq!(
         ui.parent().as_ref().unwrap().as_str(),
         auth[1]["snapshot_id"],
-        "it continues the newest of its parent"
+        "it continues the newest checkpoint of its parent"
     );
     let old = world.mp.run_detail(&run("chk-old")).unwrap();
     assert_eq!(old.summary().record().clone().unwrap().status(), Status::Completed);
@@ -226,7 +227,7 @@ fn briefs_come_in_whole_and_go_out_the_same(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!(out, documents(&source));
 }
 
-/// A run of this program's own that uses every field there is.
+/// Saves a native run with as many fields as possible.
 fn native(world: &World) {
     let rich = |n: u64| {
         let mut draft = Draft {
@@ -306,7 +307,7 @@ fn a_run_comes_back_but_for_what_was_listed(
     assert_eq!(after.len(), 3);
     for (before, after) in before.iter().zip(&after) {
         for (name, value) in before.as_object().unwrap() {
-            // The seal and the way it came are this store's own; the run is called by its session in some.
+            // The seal and the origin belong to one store, and some formats name the run after its session.
             let own = ["integrity", "metadata", "run_id", "parent", "sequence", "completed"]
                 .contains(&name.as_str());
             if own || lost(name) {
@@ -322,7 +323,7 @@ fn a_run_comes_back_but_for_what_was_listed(
         let holds = format == Format::Snapshot || field == "brief" && format == Format::Markdown;
         assert_eq!(!lost(field), holds, "{format}: {field}: {:?}", report.lost_fields());
     }
-    // Nothing is written over without being told to.
+    // Nothing is overwritten without `force`.
     let refused = world.mp.export(&exporting(format, "native", out.clone()), &mut |_| {}).unwrap_err();
     assert!(matches!(refused, Error::RestoreRefused { .. }), "{refused}");
     let what = exporting(format, "native", out).force(true);
@@ -341,7 +342,7 @@ fn bundles_and_lines_carry_seals(#[values(Kind::Sqlite, Kind::Files)] kind: Kind
         assert_eq!(import(&other.mp, None, &out).imported(), 3);
         assert_eq!(bodies(&other.mp, "native"), before, "with their seals");
         assert_eq!(import(&other.mp, None, &out).unchanged(), 3);
-        // A byte that was changed is found.
+        // A changed byte is detected.
         let text = std::fs::read_to_string(&out).unwrap().replacen("part 2", "part 9", 1);
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(&out, text).unwrap();
@@ -367,7 +368,7 @@ fn a_copy_there_and_back_is_the_same() {
     for format in ["pai", "nova26", "snapshot", "aiwg", "markdown"] {
         import(&first.mp, None, &fixtures(format));
     }
-    // Runs that were written in turns, with marks and with something that waits.
+    // Runs that were written alternately, with marks and a pending item.
     for n in 0..150 {
         let name = format!("turn-{}", n % 3);
         first.mp.save(&run(&name), Save::new().summary(format!("{n}"))).unwrap();
@@ -390,10 +391,10 @@ fn a_copy_there_and_back_is_the_same() {
         let all = world.mp.list(&ListQuery::default()).unwrap().checkpoints;
         all.iter().map(|listed| listed.entry().header.snapshot_id().to_string()).collect()
     };
-    assert_eq!(order(&first), order(&last), "the order over all runs stays");
+    assert_eq!(order(&first), order(&last), "the order over all runs is kept");
     let again = first.mp.copy_to(&last.mp, &mut |_| {}).unwrap();
     assert_eq!((again.copied(), again.unchanged()), (0, 173));
-    // What was changed here since is found, and a conflict is refused.
+    // A later change is reported as a difference, and a conflict is refused.
     last.mp.save(&run("turn-0"), Save::new().summary("went on")).unwrap();
     assert!(!first.mp.compare_with(&last.mp, &mut |_| {}).unwrap().differences().is_empty());
     first.mp.save(&run("turn-0"), Save::new().summary("went on as well")).unwrap();

@@ -1,4 +1,4 @@
-//! Writers whose requests and replies get lost: what they write by compare-and-set is there exactly once.
+//! Writers whose requests and replies get lost: what they write by compare-and-set is stored exactly once.
 
 use milepost::model::RunId;
 use milepost::store::{Commit, Store, StoreError, WriteDecision};
@@ -6,7 +6,8 @@ use milepost_testkit::fixtures::{self, TestCheckpoint};
 
 use crate::stores::{Opener, files_losing, sqlite_losing};
 
-/// Writes until the store says that it is there; a decision that finds its own checkpoint changes nothing.
+/// Writes until the store acknowledges the checkpoint, and returns the number of lost replies.
+/// A decision that finds its own checkpoint changes nothing.
 fn write_once(store: &dyn Store, run: &RunId, label: u64) -> u64 {
     let doc = TestCheckpoint::new(run, label);
     let mut lost = 0;

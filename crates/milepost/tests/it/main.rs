@@ -1,7 +1,7 @@
-//! The library's integration tests, one binary: every store under the same rules, alone and with faults around it.
-//! In: stores in temporary folders. Out: nothing; a failure names the rule.
+//! The library's integration tests in one binary: every store must follow the same rules, with and without
+//! faults. The stores are in temporary folders. A failure names the violated rule.
 
-// A test's only way to report is to panic.
+// Tests report failures by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod changes;

@@ -1,5 +1,6 @@
-//! What others do between the steps of one call: retention removes what was listed, a run is deleted and made again, a
-//! newer checkpoint is saved. And a document that is missing although nobody removed it.
+//! Changes by other processes between the steps of one call: retention removes listed checkpoints, a run is
+//! deleted and recreated, a newer checkpoint is saved. Also a document that is missing although it was not
+//! removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use rstest::rstest;
 
 use crate::engine::{Kind, World, open, run, say};
 
-/// Checkpoints of the run `r`.
+/// Number of checkpoints of the run `r`.
 const SAVED: u64 = 6;
 
 fn filled(kind: Kind) -> World {
@@ -29,7 +30,7 @@ fn filled(kind: Kind) -> World {
     world
 }
 
-/// Removes a checkpoint, as retention does, if it is there.
+/// Removes a checkpoint as retention does, if it exists.
 fn remove(store: &dyn Store, run: &RunId, sequence: u64) {
     let query = HeaderQuery::default().run(run).find(CheckpointFilter::Sequence(sequence));
     if store.headers(&query).unwrap().is_empty() {
@@ -43,7 +44,7 @@ fn remove(store: &dyn Store, run: &RunId, sequence: u64) {
     removed.unwrap();
 }
 
-/// The world's store, in which others remove these checkpoints just before one of them is read.
+/// The world's store, in which another process removes these checkpoints just before one of them is read.
 fn losing(world: &World, kind: Kind, gone: &'static [u64]) -> Milepost {
     let store = Interleave::new(open(kind, world.dir.path())).before_body(move |store, run, sequence| {
         if gone.contains(&sequence) {
@@ -139,7 +140,11 @@ fn a_run_that_is_deleted_and_made_again_is_no_damage(#[values(Kind::Sqlite, Kind
         Ok(())
     });
     let report = Milepost::on(Arc::new(store)).verify(&VerifyScope::Store, &mut |_| ()).unwrap();
-    assert_eq!((report.checked(), report.damaged()), (2, &Vec::new()), "6 and 5 of the first run");
+    assert_eq!(
+        (report.checked(), report.damaged()),
+        (2, &Vec::new()),
+        "only 6 and 5, of the first run, were checked"
+    );
 }
 
 #[rstest]
@@ -188,10 +193,10 @@ fn a_session_is_stopped_whatever_comes_of_its_summary() {
     let status = || world.mp.store().run(&run("r")).unwrap().unwrap().row.record.unwrap().status();
     assert_eq!(status(), Status::Completed, "its end is recorded");
     broken.store(false, Ordering::SeqCst);
-    assert_eq!(session.stop().unwrap().total(), 2, "the summary can be had later");
+    assert_eq!(session.stop().unwrap().total(), 2, "the summary is available later");
     assert_eq!(session.checkpoints().unwrap().len(), 2, "nothing was saved by the second stop");
     session.start().unwrap();
-    assert_eq!(status(), Status::InProgress, "it is not running, so that it can be started again");
+    assert_eq!(status(), Status::InProgress, "it is stopped, so it can be started again");
     session.stop().unwrap();
 }
 
@@ -206,7 +211,7 @@ fn an_older_save_does_not_overwrite_a_newer_pointer(#[case] summary: &'static st
     let settings = Settings::default().pointer(Some(pointer));
     let open = || open(Kind::Sqlite, world.dir.path());
     let second = Milepost::on(open()).with_settings(settings.clone());
-    // The second save begins and ends before the first one has come to its pointer.
+    // The second save begins and ends before the first one updates the pointer.
     let store = Interleave::new(open()).after_write(move |_, run| {
         second.save(run, say(summary).status(status)).unwrap();
     });

@@ -1,5 +1,6 @@
-//! Random histories: whatever is put, marked, dropped, deleted, repaired and reopened, the store says what the oracle
-//! says. Three runs, so that deletes and ids of one run can be seen to leave the others alone.
+//! Random histories: after any sequence of puts, marks, drops, deletes, repairs and reopens, the store
+//! matches the oracle. There are three runs, to check that deletes and ids of one run do not affect the
+//! others.
 
 use milepost::model::Marks;
 use milepost::store::{Maintenance, Store, StoreError};
@@ -12,7 +13,7 @@ use crate::stores::{Opener, files, files_asked_again, sqlite, sqlite_asked_again
 
 const RUNS: usize = 3;
 
-/// One step of a history. Numbers choose among what is there, so that every history is valid.
+/// One step of a history. Numbers select among what exists at that point, so that every history is valid.
 #[derive(Debug, Clone)]
 enum Step {
     Put { count: u64, size: usize, skip: u64, tagged: bool },
@@ -51,7 +52,7 @@ fn marks(revision: u64, pinned: bool, tag: Option<u8>) -> Marks {
     Marks { revision, pinned, tags, ..Marks::default() }
 }
 
-/// A history, and the text that edits start from.
+/// The oracles of all runs, the newest label, and the text that edits start from.
 struct History<'a> {
     ledgers: Vec<Oracle<'a>>,
     labels: u64,
@@ -125,7 +126,10 @@ impl History<'_> {
                 let oracle = &mut self.ledgers[(at + 1) % RUNS];
                 let again = oracle.doc("again").id(taken.as_str());
                 let answer = oracle.attempt(|view, commit| commit.puts.push(again.seal(&view.slot)));
-                assert!(matches!(answer, Err(StoreError::Exists(id)) if id == taken), "an id used again");
+                assert!(
+                    matches!(answer, Err(StoreError::Exists(id)) if id == taken),
+                    "a reused id must be refused"
+                );
             }
             Step::Delete => {
                 oracle.delete();
@@ -161,13 +165,13 @@ fn holds(open: &Opener, steps: &[(usize, Step)]) {
     history.ledgers.iter().for_each(|oracle| oracle.check_on(&*again));
 }
 
-/// Most steps are of the first run, so that it grows long.
+/// Most steps apply to the first run, so that it grows long.
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let run = prop_oneof![6 => Just(0usize), 1 => Just(1), 1 => Just(2)];
     prop::collection::vec((run, step()), 1..50)
 }
 
-/// Few enough to stay quick on two cores.
+/// Few enough cases to stay fast on two cores.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() }
 }

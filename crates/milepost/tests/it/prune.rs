@@ -1,4 +1,5 @@
-//! Retention on real stores: saves that prune their run, and prune, which does all runs, ages, compression and the cap.
+//! Retention on real stores: saves that prune their own run, and `prune`, which handles all runs, ages,
+//! compression and the store's size limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,7 @@ fn sixty_saves_in_one_second_leave_the_last_fifty(#[values(Kind::Sqlite, Kind::F
     assert_eq!(summaries(&world.mp, "r"), expected);
     assert_eq!(world.latest("r"), "60");
     assert_eq!(world.count("other"), 3);
-    assert_eq!(pruned(&world.mp).removed(), 0, "the saves have done it");
+    assert_eq!(pruned(&world.mp).removed(), 0, "the saves have already pruned");
 }
 
 #[rstest]
@@ -81,7 +82,7 @@ fn ages_are_by_the_hour_and_a_failed_one_never_ages(#[values(Kind::Sqlite, Kind:
     world.clock.advance(Duration::from_secs(2 * 3600));
     world.mp.save(&run("r"), say("13d23h")).unwrap();
     world.clock.advance(14 * DAY - Duration::from_secs(3600));
-    // Runs that get no more saves are pruned by prune alone.
+    // Only `prune` prunes runs that get no more saves.
     let report = pruned(&world.mp);
     assert_eq!(report.removed(), 1);
     let why: Vec<_> = report.plan().iter().map(|s| (s.action(), s.reasons()[0].to_string())).collect();
@@ -111,7 +112,8 @@ fn stamps_a_year_ahead_never_cost_what_was_just_written(#[values(Kind::Sqlite, K
         assert_eq!(world.latest("r"), format!("now{i}"));
     }
     assert_eq!(summaries(&mp, "r"), ["now9", "now8", "now7"]);
-    // Ten years on, also the last run that was written keeps its newest, ended or not.
+    // Ten years later, the run that was written last still keeps its newest checkpoint, although it has
+    // ended.
     mp.save(&run("r"), say("done").status(Status::Completed)).unwrap();
     world.clock.advance(3650 * DAY);
     pruned(&mp);
@@ -128,9 +130,9 @@ fn buckets_add_to_what_saves_and_prunes_keep(#[values(Kind::Sqlite, Kind::Files)
         world.clock.advance(Duration::from_secs(6 * 3600));
     }
     let saved = summaries(&mp, "r").len();
-    assert!(saved <= 2 + 3 + 32, "saves alone bound a run: {saved}");
+    assert!(saved <= 2 + 3 + 32, "saves alone must limit a run, but it has {saved}");
     pruned(&mp);
-    // Four a day from noon on: the last of a day is 1, 5, 9, …, 129.
+    // Four saves per day, starting at noon: the last of each day is 1, 5, 9, …, 129.
     assert_eq!(summaries(&mp, "r"), ["129", "128", "125", "121"]);
     assert_eq!(planned(&mp).removed(), 0);
 }
@@ -189,7 +191,7 @@ fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)]
     }
     world.clock.advance(90 * DAY);
     mp.save(&run("new"), say("n")).unwrap();
-    assert!(pruned(mp).runs_removed().is_empty(), "90 days are not more than 90 days");
+    assert!(pruned(mp).runs_removed().is_empty(), "exactly 90 days is not more than 90 days");
     world.wait(1);
     let plan = planned(mp);
     assert_eq!(*plan.runs_removed(), [run("done")]);
@@ -203,13 +205,13 @@ fn ended_runs_go_as_a_whole_where_asked_for(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!((world.count("pinned"), world.count("brief"), world.count("open")), (1, 4, 1));
     let order: Vec<_> =
         mp.runs(&Default::default()).unwrap().into_iter().map(|r| r.run_id().clone()).collect();
-    assert_eq!(order, ["new", "open", "brief", "pinned"].map(run), "pruning moves no run in lists");
+    assert_eq!(order, ["new", "open", "brief", "pinned"].map(run), "pruning does not reorder runs in lists");
 }
 
 #[rstest]
 fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let world = World::new(kind);
-    // Nothing that compresses.
+    // Text that does not compress.
     let mut seed = 7u64;
     let mut noise = || {
         let mut byte = || {
@@ -223,7 +225,8 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     {
         let save = Save::new().summary(name).state(&noise()).unwrap();
         world.mp.save(&run(name), save.status(status)).unwrap();
-        // Each run ends with a failure and a success, which always stay.
+        // Two more checkpoints per run. Retention always keeps the latest failed and the latest completed
+        // one.
         for status in [Status::Failed, status] {
             let save = Save::new().summary(format!("{name} {status}")).state("0").unwrap();
             world.mp.save(&run(name), save.status(status)).unwrap();
@@ -240,15 +243,15 @@ fn a_store_that_is_too_large_reduces_its_oldest_ended_runs(#[values(Kind::Sqlite
     };
     assert_eq!(goes(&planned(&mp)), ["a@1"]);
     let report = pruned(&mp);
-    assert_eq!(goes(&report), ["a@1"], "of the oldest, and no more than it takes");
-    assert!(report.plan()[0].reasons()[0].to_string().contains("the store takes more than"));
+    assert_eq!(goes(&report), ["a@1"], "from the oldest run, and no more than needed");
+    assert!(report.plan()[0].reasons()[0].to_string().contains("the store is larger than"));
     assert!(report.runs_removed().is_empty());
     assert!(report.bytes_freed() > 30_000, "{}", report.bytes_freed());
     assert_eq!(summaries(&mp, "a"), ["a completed", "a failed"]);
     let tiny = Settings::default().store_limits(StoreLimits { max_bytes: 1000, ..StoreLimits::default() });
     let report = pruned(&world.mp.clone().with_settings(tiny));
-    assert_eq!(goes(&report), ["c@1", "c@2"], "open runs stay, and what was written last");
-    assert!(report.too_large().is_some(), "and that is said");
+    assert_eq!(goes(&report), ["c@1", "c@2"], "open runs and the run written last are kept");
+    assert!(report.too_large().is_some(), "and the report says so");
     assert_eq!(world.mp.runs(&Default::default()).unwrap().len(), 4);
 }
 
@@ -296,15 +299,15 @@ fn compressed_history_is_like_any_other() {
     };
     assert_eq!((ends(".gz"), ends(".json")), (26, 24));
     assert!(std::fs::read(folder.join("latest.json")).unwrap().starts_with(b"{"));
-    // Listed, shown, verified, counted, and its state read.
+    // Compressed checkpoints are listed, shown, verified and counted, and their state can be read.
     assert_eq!(world.count("r"), 50);
     let oldest = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap();
     assert_eq!(oldest.body().unwrap().task_summary.as_deref(), Some("10"));
     assert!(mp.state(&Reference::Latest(49), Some(&run("r"))).is_ok());
     assert_eq!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().checked(), 50);
     mp.save(&run("r"), say("60")).unwrap();
-    assert_eq!((world.count("r"), ends(".gz")), (50, 25), "a save counts and removes compressed ones");
-    // What a crash leaves: both forms. The plain one goes with the next prune.
+    assert_eq!((world.count("r"), ends(".gz")), (50, 25), "a save counts and removes compressed checkpoints");
+    // A crash can leave both forms. The next prune removes the plain one.
     let id = &mp.find(&Reference::Latest(49), Some(&run("r"))).unwrap().header.snapshot_id().clone();
     let document = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap().clone();
     let plain = folder.join(format!("history/{id}.json"));
@@ -318,7 +321,7 @@ fn compressed_history_is_like_any_other() {
     assert_eq!((mended.removed(), mended.compressed()), (0, 0));
     assert!(!plain.exists());
     assert_eq!(mp.doctor(false, None, &mut |_| {}).unwrap().problems, vec![]);
-    // One flipped byte is found and named.
+    // One flipped byte is detected and reported.
     let packed = folder.join(format!("history/{id}.json.gz"));
     let mut bytes = std::fs::read(&packed).unwrap();
     let middle = bytes.len() / 2;
@@ -330,10 +333,10 @@ fn compressed_history_is_like_any_other() {
     assert_eq!(damaged[0].snapshot_id().as_ref(), Some(id));
     let shown = mp.show(&Reference::Latest(49), Some(&run("r"))).unwrap_err();
     assert_eq!(shown.reason(), milepost::ReasonCode::CheckpointIntegrityMismatch);
-    // Pruned by age like any other, the damaged one too.
+    // Compressed checkpoints are pruned by age like any other, and so is the damaged one.
     world.clock.advance(14 * DAY);
     let report = pruned(&mp);
-    // The newest, and the newest with a state, which is compressed now.
+    // The newest is kept, and the newest with a state, which is now compressed.
     assert_eq!((report.removed(), report.compressed(), report.kept()), (48, 1, 2));
     assert_eq!((ends(".gz"), ends(".json")), (1, 1));
     assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().is_empty());
@@ -364,7 +367,7 @@ fn what_cannot_be_removed_is_said_and_the_rest_is_pruned() {
         world.mp.save(&run(name), say("new")).unwrap();
     }
     world.clock.advance(20 * DAY);
-    // A folder with something in it cannot be removed as a file is.
+    // A non-empty folder in place of the file cannot be removed.
     let path = world.dir.path().join(format!("store/b/history/{}.json", ids[1]));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir_all(path.join("x")).unwrap();
@@ -372,7 +375,7 @@ fn what_cannot_be_removed_is_said_and_the_rest_is_pruned() {
     assert_eq!(report.failed().len(), 1);
     assert_eq!(*report.failed()[0].run_id(), Some(run("b")));
     assert_eq!(report.failed()[0].error().reason(), milepost::ReasonCode::CheckpointRetentionPruneFailed);
-    assert_eq!(report.removed(), 3, "it is out of the lists all the same");
+    assert_eq!(report.removed(), 3, "it is no longer listed anyway");
     assert_eq!(["a", "b", "c"].map(|name| world.count(name)), [1, 1, 1]);
 }
 
@@ -410,7 +413,7 @@ fn prunes_and_saves_at_once_are_fine(#[values(Kind::Sqlite, Kind::Files)] kind: 
             for i in 0..10 {
                 let entry = marker.find(&Reference::Latest(0), Some(&run("r"))).unwrap();
                 let change = MarkChange::default().tag(vec![format!("m{i}")]);
-                // It may have gone between looking and marking; what was marked stays.
+                // The checkpoint may be pruned between the lookup and the mark. Once marked, it is kept.
                 if marker.mark(&entry, &change).is_ok() {
                     assert!(marker.find(&Reference::Name(format!("m{i}")), None).is_ok());
                 }
@@ -432,12 +435,13 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     let world = World::new(Kind::Sqlite);
     let all = world.mp.clone().with_settings(Settings::default().keep_last(Some(KeepCount::All)));
     for i in 0..12 {
-        // Large enough to be packed against the next one.
+        // Large enough to be stored as a delta against the next one.
         all.save(&run("r"), say(&format!("{i}")).state(&"x".repeat(5000 + i)).unwrap()).unwrap();
         all.save(&run("s"), say(&format!("{i}"))).unwrap();
     }
     let db = rusqlite::Connection::open(world.dir.path().join("m.db")).unwrap();
-    // What a removal goes by is its number and its place; elsewhere in the header damage makes no difference.
+    // Retention relies on the sequence and the stamp at the start of a header. Damage after them does not
+    // matter.
     for (sequence, sound, hurt) in [(4, ":4,", ":9,"), (6, "\"manual\"", "\"manuaX\"")] {
         let update =
             "UPDATE checkpoint SET header = replace(header, ?2, ?3) WHERE sequence = ?1 AND run_n = 1";
@@ -447,13 +451,13 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
     drop(db);
     let few = Settings::default().keep_last(Some(KeepCount::Last(2)));
     let report = pruned(&world.mp.clone().with_settings(few));
-    assert_eq!((report.removed(), report.kept()), (9 + 10, 4), "the damaged one is not counted, and stays");
+    assert_eq!((report.removed(), report.kept()), (9 + 10, 4), "the damaged one is not counted and is kept");
     let damaged = world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().clone();
     assert_eq!(damaged.iter().map(|d| d.sequence()).collect::<Vec<_>>(), [Some(4)]);
     world.mp.doctor(true, None, &mut |_| {}).unwrap();
     assert_eq!(*world.mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged(), vec![]);
     let saved = world.mp.show(&Reference::Numbered(run("r"), 4), None).unwrap();
-    assert_eq!(saved.body().unwrap().task_summary.as_deref(), Some("3"), "its document was never touched");
+    assert_eq!(saved.body().unwrap().task_summary.as_deref(), Some("3"), "its document is unchanged");
 }
 
 #[rstest]
@@ -480,7 +484,7 @@ fn lost_replies_prune_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
         }
     }
     let mp = Milepost::on(store).with_settings(keep(KeepCount::Last(3)));
-    // A reply can be lost more often than the engine asks again; a second prune then finds what is left.
+    // Replies can be lost more often than the engine retries. A second prune then removes what remains.
     let first = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     let second = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     assert!(first.removed() <= 28 && first.failed().len() + second.failed().len() <= 2, "{first:?}");

@@ -1,4 +1,4 @@
-//! Runs that stopped, who continues them, and what is said about it; with real processes that die.
+//! Interrupted runs: why they stopped, and which other run may continue them. Uses real processes that die.
 
 use std::process::{Child, Command};
 
@@ -12,7 +12,7 @@ use rstest::rstest;
 
 use crate::engine::{Kind, World, run};
 
-/// A process that does the work until it is killed.
+/// A process that owns a run until it is killed.
 struct Worker(Child);
 
 impl Worker {
@@ -43,7 +43,7 @@ fn start(name: &str, worker: &Worker) -> StartOptions {
     start
 }
 
-/// A run with a checkpoint whose owner was killed.
+/// Creates a run with a checkpoint and kills its owner.
 fn crashed(world: &World, name: &str) {
     let worker = Worker::new();
     world.mp.start(start(name, &worker)).unwrap();
@@ -82,10 +82,10 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
     let continued = world.mp.continue_run(&run("a"), start("b", &next), false).unwrap();
     let record = &continued.started.record;
     let latest = continued.from.shown.unwrap().entry().header.snapshot_id().clone();
-    assert_eq!(record.parent().as_ref(), Some(&latest), "the checkpoint it goes on from");
-    assert_eq!(record.working().tasks().len(), 1, "the work goes over");
+    assert_eq!(record.parent().as_ref(), Some(&latest), "the checkpoint that it continues");
+    assert_eq!(record.working().tasks().len(), 1, "the tasks are carried over");
     assert_eq!(record.working().task_summary().as_deref(), Some("half way"));
-    // Another who tries is told who has it.
+    // A second attempt is refused and learns which run has the claim.
     let other = Worker::new();
     let refused = world.mp.continue_run(&run("a"), start("c", &other), false).unwrap_err();
     assert!(matches!(&refused, Error::NotResumable { why, .. } if why.contains("run b")), "{refused}");
@@ -94,7 +94,11 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
     let body = world.mp.show(&saved.snapshot_id().as_str().parse().unwrap(), None).unwrap();
     assert_eq!(body.body().unwrap().parent, Some(latest));
     next.kill();
-    assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeClaimed, "it has a checkpoint now: firm");
+    assert_eq!(
+        reason(&world.mp, "a"),
+        ReasonCode::ResumeClaimed,
+        "b has a checkpoint, so its claim is permanent"
+    );
     assert_eq!(reason(&world.mp, "b"), ReasonCode::ResumeAllowed);
     let events = world.mp.events(Some(&run("a")), 0, 0).unwrap().events;
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
@@ -117,8 +121,12 @@ fn a_program_continues_an_interrupted_run(#[values(Kind::Sqlite, Kind::Files)] k
     assert_eq!(handle.state::<Vec<u64>>().unwrap(), Some(vec![1, 2, 3]));
     assert!(matches!(world.mp.new_run().continuing(&run("a")).start(), Err(Error::NotResumable { .. })));
     handle.save(Save::new().summary("on")).unwrap();
-    assert_eq!(world.mp.state_of::<Vec<u64>>(&run("b")).unwrap(), Some(vec![1, 2, 3]), "saved again");
-    assert!(world.mp.resumable_runs().unwrap().is_empty(), "it is continued");
+    assert_eq!(
+        world.mp.state_of::<Vec<u64>>(&run("b")).unwrap(),
+        Some(vec![1, 2, 3]),
+        "the new run saves the state"
+    );
+    assert!(world.mp.resumable_runs().unwrap().is_empty(), "another run continues it");
 }
 
 #[rstest]
@@ -159,8 +167,8 @@ fn one_whose_run_somebody_else_holds_takes_nothing(#[values(Kind::Sqlite, Kind::
     world.mp.start(start("b", &holder)).unwrap();
     let refused = world.mp.continue_run(&run("a"), start("b", &other), false).unwrap_err();
     assert!(matches!(refused, Error::OwnerAlive { .. }), "{refused}");
-    assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeAllowed, "nobody goes on with it");
-    // One that has taken it already keeps it, whoever asks again in its name.
+    assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeAllowed, "the refused attempt left no claim");
+    // A run keeps its claim when another process tries to start that run.
     world.mp.continue_run(&run("a"), start("c", &holder), false).unwrap();
     world.mp.continue_run(&run("a"), start("c", &other), false).unwrap_err();
     assert_eq!(reason(&world.mp, "a"), ReasonCode::ResumeClaimed);
@@ -202,7 +210,7 @@ fn a_live_owner_is_never_offered_and_a_silent_one_is_taken_over_on_request() {
     world.mp.interrupt(&run("a"), &note).unwrap();
     assert_eq!((standing().run_state, standing().class), (RunState::Waiting, InterruptionKind::UsageLimit));
     world.mp.save(&run("a"), Save::new().summary("again")).unwrap();
-    assert_eq!(standing().run_state, RunState::Active, "work takes the note back");
+    assert_eq!(standing().run_state, RunState::Active, "a save clears the interruption");
     world.wait(16 * 60 * 1000);
     assert_eq!((standing().run_state, standing().class), (RunState::Stalled, InterruptionKind::Stalled));
     let other = Worker::new();

@@ -1,4 +1,4 @@
-//! Handles on runs: rejoining, tasks and their state, timers that survive what their host does to them.
+//! Handles on runs: rejoining, tasks and their state, and timers that survive failures of the program.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ impl World {
     }
 }
 
-/// A store whose writes fail while it is told so, as on a full disk.
+/// A store whose writes fail while the flag is set, as on a full disk.
 pub(crate) struct Full(Arc<dyn Store>, Arc<AtomicBool>);
 
 impl Full {
@@ -92,7 +92,11 @@ fn an_orchestrator_goes_on_where_it_was(#[values(Kind::Sqlite, Kind::Files)] kin
     std::mem::forget(crashed);
     let second = opened(&world).unwrap();
     assert!(second.rejoined());
-    assert_eq!(second.state().unwrap(), Some(state), "what was put is in every checkpoint of the handle");
+    assert_eq!(
+        second.state().unwrap(),
+        Some(state),
+        "every checkpoint of the handle contains the state that was put"
+    );
     assert!(second.is_done("a") && !second.is_done("b") && !second.is_done("c") && !second.is_done("zz"));
     let status = |r: &Run, task: &str| r.find_task(task).unwrap().unwrap().status().to_owned();
     assert_eq!((status(&second, "b").as_str(), status(&second, "c").as_str()), ("failed", "in_progress"));
@@ -123,7 +127,7 @@ fn a_task_that_is_done_holds_its_own_state_whatever_other_threads_put() {
             let saved = handle.begin_task(&format!("t{n}")).unwrap().complete_with(&n).unwrap();
             let reference = Reference::Numbered(run("r"), saved.sequence());
             let state = world.mp.show(&reference, None).unwrap().body().unwrap().state.unwrap();
-            // Said before anything can fail, so that the other thread ends.
+            // Set before the assertion can fail, so that the other thread ends.
             over.store(state.get() != n.to_string() || n == 39, Ordering::Relaxed);
             assert_eq!(state.get(), n.to_string());
         }
@@ -141,7 +145,7 @@ fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
         assert_eq!(refused.reason(), ReasonCode::ResumeRunActive);
         assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
         drop(held);
-        assert!(mp.run("r").rejoin_or_start().is_err(), "a clone lives");
+        assert!(mp.run("r").rejoin_or_start().is_err(), "a clone still exists");
         drop(clone);
         let again = mp.run("r").rejoin_or_start().unwrap();
         assert!(again.rejoined());
@@ -150,7 +154,7 @@ fn a_live_owner_is_named_and_a_handle_that_was_dropped_is_no_owner() {
         assert!(matches!(mp.run("r").start(), Err(Error::RunExists(_))));
         assert!(matches!(mp.run("../x").rejoin_or_start(), Err(Error::Id(_))));
         assert!(!mp.new_run().start().unwrap().rejoined());
-        // A process of another pid namespace cannot be seen; its lock can.
+        // A process in another pid namespace is not visible, but its lock is.
         let owner = milepost::internal::owner::describe(std::process::id()).unwrap();
         let mut owner = serde_json::to_value(owner).unwrap();
         owner["pid_namespace"] = "pid:[1]".into();
@@ -187,7 +191,7 @@ fn fifty_idle_auto_saves_leave_the_task_checkpoint_in_place(#[values(Kind::Sqlit
     );
     r.put(&[4]).unwrap();
     let saved = auto.tick().unwrap();
-    assert!(!saved.coalesced(), "a change is a checkpoint");
+    assert!(!saved.coalesced(), "a change creates a checkpoint");
     assert_eq!((saved.source(), r.state().unwrap()), (Source::Timer, Some(vec![4])));
 }
 
@@ -201,7 +205,7 @@ fn timers_leave_a_run_as_it_stands(#[values(Kind::Sqlite, Kind::Files)] kind: Ki
     assert_eq!(beat.tick().unwrap().source(), Source::Timer);
     r.save(Save::new().status(Status::Paused)).unwrap();
     world.wait(60_000);
-    assert!(beat.tick().is_none(), "the work rests");
+    assert!(beat.tick().is_none(), "the run is paused");
     r.put(&1).unwrap();
     assert_eq!(auto.tick().unwrap().status(), Status::Paused);
     assert_eq!(status(), Status::Paused);
@@ -210,7 +214,7 @@ fn timers_leave_a_run_as_it_stands(#[values(Kind::Sqlite, Kind::Files)] kind: Ki
     r.finish(Status::Failed).unwrap();
     r.put(&2).unwrap();
     assert!(auto.tick().is_none() && beat.tick().is_none());
-    assert_eq!(status(), Status::Failed, "a timer does not open what has ended");
+    assert_eq!(status(), Status::Failed, "a timer does not reopen an ended run");
 }
 
 #[rstest]
@@ -271,7 +275,7 @@ fn a_full_disk_is_reported_and_told_once_there_is_space(#[values(Kind::Sqlite, K
         assert!(auto.tick().is_none());
     }
     assert!(cut.complete_with(&5).is_err());
-    assert!(!r.is_done("cut"), "task and state are both there, or neither");
+    assert!(!r.is_done("cut"), "task and state are saved together or not at all");
     assert_eq!(r.state().unwrap(), Some(0));
     assert!(r.begin_task("next").is_err() && r.note("x").is_err() && r.finish(Status::Failed).is_err());
     full.store(false, Ordering::SeqCst);
@@ -350,15 +354,15 @@ fn a_real_timer_saves_what_was_put_from_many_threads(#[values(Kind::Sqlite, Kind
     r.put(&"last").unwrap();
     let start = Instant::now();
     while r.state::<serde_json::Value>().unwrap() != Some("last".into()) {
-        assert!(start.elapsed() < Duration::from_secs(20), "no tick came");
+        assert!(start.elapsed() < Duration::from_secs(20), "no tick within 20 s");
         std::thread::sleep(Duration::from_millis(2));
     }
     auto.stop();
     let list = || mp.list(&ListQuery::default().run(Some(r.id().clone()))).unwrap().checkpoints.len();
     let before = list();
     r.put(&"never saved").unwrap();
-    // `stop` waits for the timer's thread, so nothing can come later.
-    assert_eq!(list(), before, "nothing comes after stop");
+    // `stop` waits for the timer's thread, so no save can follow.
+    assert_eq!(list(), before, "nothing is saved after stop");
     assert!((0..6).all(|n| r.is_done(&format!("t{n}"))));
     assert!(r.tasks().unwrap().iter().all(|task| task.is(TaskStatus::Done)));
 }

@@ -1,4 +1,4 @@
-//! Sessions that are captured every so often, on real folders and a real git, and what a capture adds to.
+//! Sessions with periodic captures, in real folders and with a real git, and how captures accumulate files.
 
 use std::path::Path;
 use std::process::Command;
@@ -139,9 +139,9 @@ fn a_session_from_its_start_to_its_summary() {
     assert_eq!(summary.total_duration(), line.duration());
     assert!(summary.peak_rss().unwrap() > 100_000);
     assert_eq!(session.checkpoints().unwrap().len() as u64, summary.total());
-    assert_eq!(seen.load(Ordering::SeqCst), summary.total(), "callbacks after one that panics are called");
+    assert_eq!(seen.load(Ordering::SeqCst), summary.total(), "callbacks after a panicking one are called");
     assert!(bad.load(Ordering::SeqCst) >= summary.total() + 2);
-    // The same again is another session of the run.
+    // Starting again opens another session of the same run.
     session.start_with(None, Some("again".into())).unwrap();
     let again = session.stop_as(Status::Failed).unwrap();
     assert_eq!((again.total(), again.sessions()[0].session_id().as_str()), (2, "again"));
@@ -205,10 +205,10 @@ fn a_start_that_failed_is_tried_again_and_ticks_that_fail_are_told() {
     full.store(true, Ordering::SeqCst);
     let failed = |event: &SessionEvent| matches!(event, SessionEvent::Failed { message } if message.contains("the disk"));
     assert!(events.iter().any(|event| failed(&event)));
-    assert!(session.capture().is_err() && session.stop().is_err(), "the caller is told");
+    assert!(session.capture().is_err() && session.stop().is_err(), "the caller gets the error");
     full.store(false, Ordering::SeqCst);
     let summary = session.stop().unwrap();
-    assert_eq!(summary.status(), Some(Status::Completed), "and may try again");
+    assert_eq!(summary.status(), Some(Status::Completed), "a second attempt succeeds");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_project_may_be_a_part_of_a_repository() {
         .unwrap();
     let session = Session::options().milepost(&mp).project_root(root.join("packages/a")).build().unwrap();
     let body = session.capture().unwrap();
-    assert_eq!(touched(&body), ["../b/y.rs", "src/x.rs"], "the store is no work");
+    assert_eq!(touched(&body), ["../b/y.rs", "src/x.rs"], "the store is excluded");
     let other = session.capture().unwrap();
     assert_eq!(touched(&other), touched(&body));
 }
@@ -244,7 +244,7 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
     std::fs::remove_file(root.join("b")).unwrap();
     two.save(&run("r"), Save::new().capture(Box::new(second))).unwrap();
     one.save(&run("r"), Save::new().capture(Box::new(first))).unwrap();
-    // Neither handle knows what the other has saved.
+    // Neither handle has read what the other one saved.
     for (mp, name) in [(&two, "c"), (&one, "d")] {
         write(&root.join(name), "x");
         let seen = look(mp);
@@ -253,7 +253,7 @@ fn of_two_captures_at_once_none_forgets_what_the_other_saw() {
     }
     let shown = one.show(&Reference::Latest(0), Some(&run("r"))).unwrap();
     assert_eq!(touched(&shown.body().unwrap()), ["a", "b", "c", "d"]);
-    // Many at once, each with a file of its own that is gone before anybody else looks.
+    // Concurrent captures, each with its own file, which no other capture sees.
     std::thread::scope(|threads| {
         for n in 0..4 {
             let (mp, look) = (open(), &look);
@@ -289,7 +289,7 @@ fn a_timer_that_does_not_look_confirms_what_was_seen() {
     };
     assert!(!due(Source::Timer) && due(Source::Manual));
     world.wait(30 * 60_000);
-    assert!(due(Source::Timer), "once in half an hour");
+    assert!(due(Source::Timer), "a capture is due after half an hour");
     assert!(!world.mp.save(&run("r"), Save::new().summary("t").source(Source::Timer)).unwrap().coalesced());
 }
 
@@ -318,7 +318,8 @@ fn what_waited_in_the_outbox_forgets_nothing() {
     }
 }
 
-/// What a record says, of an imported run or in a store that was adopted, neither steers git nor names folders to watch.
+/// The record of an imported run, or of a run in an adopted store, cannot pass options to git. The record of
+/// an imported run cannot name folders to watch either.
 #[test]
 fn a_record_from_elsewhere_does_not_steer_a_look() {
     use milepost::internal::capture::CaptureOptions;
@@ -353,7 +354,7 @@ fn a_record_from_elsewhere_does_not_steer_a_look() {
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
         assert_eq!(seen.watch.is_empty(), origin.is_some(), "{:?}", seen.watch);
     }
-    // It is open here, and is meant only by name.
+    // The imported run is open, but it is only selected by name.
     let worktree =
         world.mp.run_detail(&run("foreign")).unwrap().summary().record().clone().unwrap().worktree().clone();
     let meant = world.mp.current_run(&Caller { worktree, ..Caller::default() }).unwrap();

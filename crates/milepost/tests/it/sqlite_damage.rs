@@ -1,5 +1,5 @@
-//! One changed row in a SQLite store: reported for that row, and everything else stays readable and writable.
-//! In: statements that change a value behind the store's back. Damage to pages is not tried here.
+//! One damaged row in a SQLite store: the damage is reported for that row, and everything else stays readable
+//! and writable. The tests change values by SQL, behind the store's back. Damaged pages are not tested here.
 
 use milepost::internal::store::SqliteStore;
 use milepost::model::Marks;
@@ -11,7 +11,8 @@ use milepost_testkit::oracle::shown;
 use milepost_testkit::rng::text;
 use milepost_testkit::{Oracle, fixtures};
 
-/// A run to damage and one to leave alone, with something of every kind in both.
+/// Writes the runs `bystander` and `hurt`, each with data of every kind, and executes the damaging statement.
+/// The bystander must stay unchanged.
 fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
@@ -54,7 +55,7 @@ fn add_one(store: &dyn Store, oracle: &Oracle<'_>) -> Result<RunView, StoreError
     Ok(seen.unwrap())
 }
 
-/// What is wrong in a list, and how many rows are right.
+/// The damage in a list of rows, and the number of intact rows.
 fn sort_out(rows: Vec<Row>) -> (Vec<Damage>, usize) {
     let count = rows.len();
     let damaged: Vec<_> = rows
@@ -68,7 +69,7 @@ fn sort_out(rows: Vec<Row>) -> (Vec<Damage>, usize) {
     (damaged, good)
 }
 
-/// A run that keeps four, with plain saves alone: what they wrote lies as it came.
+/// A run that keeps four checkpoints and has plain saves only, so that its rows are still in the append log.
 fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("milepost.db");
@@ -85,7 +86,7 @@ fn with_fresh_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
     hurt.check();
     let db = rusqlite::Connection::open(&path).unwrap();
     let waiting: i64 = db.query_row("SELECT count(*) FROM append_log", [], |row| row.get(0)).unwrap();
-    assert_eq!(waiting, 6, "all but the first lie as they came");
+    assert_eq!(waiting, 6, "all but the first are in the append log");
     assert_eq!(db.execute(sql, []).unwrap(), 1, "{sql}");
     then(&store, hurt);
 }
@@ -103,7 +104,7 @@ fn a_fresh_header_is_named_before_and_after_it_is_taken_in() {
             good
         };
         assert_eq!(look(), 3);
-        // Items are taken in with everything else; a document that nobody vouches for waits for repair.
+        // A commit with items merges the append log. The document without a valid header waits for repair.
         let seen = add_one(store, &hurt).unwrap();
         assert_eq!((seen.count, seen.slot.sequence(), shown(&seen).oldest.len()), (4, 8, 1));
         store.maintain(Maintenance::Compact).unwrap();
@@ -207,7 +208,7 @@ fn a_header_is_reported_for_its_row() {
         assert_eq!((damaged.len(), good), (1, 9));
         let seen = add_one(store, &hurt).unwrap();
         assert_eq!((seen.count, seen.slot.sequence()), (5, 6));
-        assert_eq!(shown(&seen).oldest.len(), 2, "a damaged row ends the oldest");
+        assert_eq!(shown(&seen).oldest.len(), 2, "the list of the oldest ends at a damaged row");
     });
 }
 
@@ -296,13 +297,13 @@ fn a_run_is_found_whichever_byte_of_its_id_is_wrong() {
         add_one_labelled(&store, &hurt, &format!("wrong-at-{at}"));
         assert!(
             store.run(hurt.run()).unwrap().unwrap().row.record.is_ok(),
-            "{wrong}: mended by the next write"
+            "{wrong}: repaired by the next write"
         );
     }
     others.iter().for_each(Oracle::check);
 }
 
-/// One more checkpoint, whatever is damaged.
+/// Adds a checkpoint, which must succeed despite the damage.
 fn add_one_labelled(store: &dyn Store, oracle: &Oracle<'_>, label: &str) {
     let doc = oracle.doc(label);
     let written = store.write(oracle.run(), &mut |view| {
@@ -361,9 +362,11 @@ fn a_frame_costs_no_newer_body() {
                 Err(StoreError::Damaged(damage)) => {
                     assert_eq!((damage.part(), damage.sequence()), (Part::Body, Some(sequence)));
                     let root = (sequence < 3).then_some(3);
-                    assert_eq!(damage.because_of(), root, "what {sequence} is stored against");
+                    assert_eq!(damage.because_of(), root, "the frame that {sequence} depends on");
                 }
-                answer => panic!("{sequence}: a damaged frame gave {:?}", answer.map(|bytes| bytes.len())),
+                answer => {
+                    panic!("{sequence}: a damaged frame returned {:?}", answer.map(|bytes| bytes.len()))
+                }
             }
         }
         add_one(store, &hurt).unwrap();

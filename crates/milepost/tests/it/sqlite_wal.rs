@@ -1,5 +1,6 @@
-//! A damaged write-ahead log: no acknowledged write is lost in silence, and what proves itself comes back.
-//! In: one flipped byte, an older copy of the database, or a missing mark. Nothing here may alarm without a reason.
+//! A damaged write-ahead log: no acknowledged write is lost silently, and every write that verifies is
+//! recovered. The tests flip a byte, restore an older copy of the database, or remove the mark. There are no
+//! false alarms.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use milepost::{ListQuery, VerifyScope};
 
 use crate::engine::run;
 
-/// A store in a folder of its own that is opened anew for each step, as commands do.
+/// A store in its own folder, opened again for each step, as commands do.
 struct Folder {
     dir: tempfile::TempDir,
 }
@@ -109,7 +110,7 @@ fn a_flipped_byte_in_the_wal_loses_nothing_in_silence() {
         folder.set("-wal", &damaged);
         let (left, lost) = (folder.numbers("r"), folder.lost());
         assert_eq!(left.len() < 6, lost > 0, "byte {at}: {left:?} left, {lost} lost");
-        // Numbers that were acknowledged are not given out again, by anybody.
+        // Acknowledged sequence numbers are never reused, in any run.
         let saved = folder.save("r", 7);
         assert_eq!(saved.sequence(), 7, "byte {at}: {left:?} left, {lost} lost");
         assert_eq!(folder.save("other", 1).sequence(), 1 + lost, "byte {at}");
@@ -117,7 +118,7 @@ fn a_flipped_byte_in_the_wal_loses_nothing_in_silence() {
             continue;
         }
         alarms += 1;
-        assert_eq!(folder.lost(), lost, "byte {at}: it stays known until it is acknowledged");
+        assert_eq!(folder.lost(), lost, "byte {at}: the loss is reported until it is acknowledged");
         assert!(!folder.is_intact(), "byte {at}");
         let said = folder.fix();
         assert!(said.contains("milepost") || said.contains("m.db.damaged-1"), "{said}");
@@ -129,8 +130,8 @@ fn a_flipped_byte_in_the_wal_loses_nothing_in_silence() {
         assert_eq!(folder.save("r", 8).sequence(), 8, "byte {at}");
         assert_eq!(folder.save("new", 1).sequence(), 1, "byte {at}: after the loss was acknowledged");
     }
-    assert!(alarms >= 20, "{alarms} of the bytes hid something");
-    assert!(recovered >= alarms * 2, "{recovered} checkpoints came back in {alarms} cases");
+    assert!(alarms >= 20, "only {alarms} of the flipped bytes hid a write");
+    assert!(recovered >= alarms * 2, "only {recovered} checkpoints were recovered in {alarms} cases");
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn what_is_recovered_has_its_state_marks_and_pending_items() {
     let id = folder.open().save(&run("r"), save).unwrap().snapshot_id().clone();
     let note = LogLine { at: Default::default(), text: "remember this".into(), extra: Default::default() };
     folder.open().record(&run("r"), &[Item::Note(note)], &Default::default()).unwrap();
-    // A damaged header hides all frames, and damages none.
+    // A damaged WAL header hides all frames without damaging them.
     let mut wal = folder.read("-wal");
     wal[20] ^= 1;
     folder.set("-wal", &wal);
@@ -178,7 +179,7 @@ fn an_older_copy_of_the_database_is_noticed_and_one_with_its_mark_is_not() {
 #[test]
 fn nothing_else_raises_an_alarm() {
     let six = Folder::with_six();
-    // A copy of everything, of the database alone, with a torn mark, and one whose mark is behind after a kill.
+    // A complete copy, a torn mark, a missing mark, a mark that is behind as after a kill, and a missing id.
     let torn: &dyn Fn(&Folder) = &|folder| folder.set("-mark", &six.read("-mark")[..40]);
     let none: &dyn Fn(&Folder) = &|folder| std::fs::remove_file(folder.file("-mark")).unwrap();
     let behind: &dyn Fn(&Folder) = &|folder| {
@@ -202,7 +203,7 @@ fn nothing_else_raises_an_alarm() {
         assert_eq!(folder.save("r", next).sequence(), next, "{name}");
         assert_eq!((folder.lost(), folder.is_intact()), (0, true), "{name}, after a save");
     }
-    // Deleting everything, compacting, and a database whose pages were damaged and that was written anew.
+    // Deleting a run, and compacting the store.
     let mp = six.open();
     mp.delete(&run("r")).unwrap();
     six.save("s", 1);

@@ -1,4 +1,5 @@
-//! How often the engine calls its store: a save reads its run once, prune reads each run's checkpoints once.
+//! How often the engine calls its store: a save reads its run once, and prune reads each run's checkpoints
+//! once.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use rstest::rstest;
 
 use crate::engine::{Kind, World, open, run, say};
 
-/// An engine on the store of a world, and the counter of its calls.
+/// An engine on the world's store, and the store that counts its calls.
 fn counted(world: &World, kind: Kind) -> (Arc<CountCalls>, Milepost) {
     let store = Arc::new(CountCalls::new(open(kind, world.dir.path())));
     let mp = Milepost::on(store.clone()).with_clock(Arc::new(world.clock.clone()));
@@ -36,14 +37,10 @@ fn a_save_with_a_capture_reads_its_run_once(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!(store.take(), [("run", 1), ("write", 1)]);
     world.wait(60 * 60_000);
     mp.save_with(&run("r"), save("second"), &options).unwrap().unwrap();
-    assert_eq!(
-        store.take(),
-        [("run", 1), ("write", 1)],
-        "the engine remembers the files of its newest capture"
-    );
+    assert_eq!(store.take(), [("run", 1), ("write", 1)], "the engine caches the files of its newest capture");
     assert!(mp.save_with(&run("r"), save("not due"), &options).unwrap().is_none());
     assert_eq!(store.take(), [("run", 1)]);
-    // Another process reads the newest capture, whose files it adds to.
+    // Another process has to read the newest capture, because it adds to its files.
     let (store, mp) = counted(&world, kind);
     world.wait(60 * 60_000);
     mp.save_with(&run("r"), save("third"), &options).unwrap().unwrap();
@@ -67,7 +64,7 @@ fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
         }
     }
     let (store, mp) = counted(&world, kind);
-    // So small that ended runs are reduced, too.
+    // So small that ended runs are reduced as well.
     let store_limits = StoreLimits { max_bytes: 1, ..StoreLimits::default() };
     let settings = Settings::default().keep_last(Some(KeepCount::Last(3))).store_limits(store_limits);
     let mp = mp.with_settings(settings);
@@ -80,5 +77,5 @@ fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     let done = mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
     assert_eq!(reads(&store.take()), (1, 3, 0, 0));
     assert_eq!((dry.removed(), dry.plan()), (done.removed(), done.plan()));
-    assert_eq!(done.removed(), 9, "two of the open ones each, and all but the newest of the ended run");
+    assert_eq!(done.removed(), 9, "two of each open run, and all but the newest of the ended one");
 }

@@ -1,4 +1,4 @@
-//! The stores under test: each function makes a new one and gives a closure that opens handles on it.
+//! The stores under test. Each function creates a store and returns a closure that opens handles on it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use milepost::internal::store::SqliteStore;
 use milepost::store::{OpenOptions, Store};
 use milepost_testkit::fault::Faults;
 
-/// How a handle is opened in a folder of its own.
+/// Opens a handle on one store, which has its own folder.
 pub(crate) type Opener = Box<dyn Fn() -> Box<dyn Store>>;
 
-/// Waits for longer than any test holds a lock, so that a slow machine is not a failure.
+/// Waits longer than any test holds a lock, so that tests do not fail on a slow machine.
 fn options() -> OpenOptions {
     OpenOptions::new().create(true).wait(Duration::from_secs(60))
 }
@@ -24,7 +24,7 @@ fn open_files(dir: &Path) -> FilesStore {
     FilesStore::open(&dir.join("store"), &options()).unwrap()
 }
 
-/// A folder that lives as long as the closure.
+/// Opens stores in a temporary folder that lives as long as the closure.
 fn in_folder<S: Store + 'static>(open: impl Fn(&Path) -> S + 'static) -> Opener {
     let dir = tempfile::tempdir().unwrap();
     Box::new(move || Box::new(open(dir.path())))
@@ -34,12 +34,12 @@ pub(crate) fn sqlite() -> Opener {
     in_folder(open_sqlite)
 }
 
-/// Decisions are asked for more than once, as a store that retries does.
+/// Calls decisions more than once, as a store that retries does.
 pub(crate) fn sqlite_asked_again() -> Opener {
     in_folder(|dir| Faults { seed: 11, ..Faults::default() }.around(open_sqlite(dir)))
 }
 
-/// Commits are lost on their way there and back.
+/// Loses requests and replies of commits.
 pub(crate) fn sqlite_losing(seed: u64) -> Opener {
     let faults = Faults { seed, lost_replies: 250, lost_requests: 250 };
     in_folder(move |dir| faults.around(open_sqlite(dir)))
@@ -49,12 +49,12 @@ pub(crate) fn files() -> Opener {
     in_folder(open_files)
 }
 
-/// Decisions are asked for more than once, as a store that retries does.
+/// Calls decisions more than once, as a store that retries does.
 pub(crate) fn files_asked_again() -> Opener {
     in_folder(|dir| Faults { seed: 12, ..Faults::default() }.around(open_files(dir)))
 }
 
-/// Commits are lost on their way there and back.
+/// Loses requests and replies of commits.
 pub(crate) fn files_losing(seed: u64) -> Opener {
     let faults = Faults { seed, lost_replies: 250, lost_requests: 250 };
     in_folder(move |dir| faults.around(open_files(dir)))

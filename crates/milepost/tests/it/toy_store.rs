@@ -1,5 +1,6 @@
-//! A kind of store that the library does not know: `toy:NAME`, in memory, registered from outside and opened by its
-//! address. It shows what another crate has to write, and that this is enough for the engine and the conformance suite.
+//! A kind of store from outside the library: `toy:NAME`, in memory, registered by the test and opened by its
+//! address. It shows what another crate has to implement, and that this is enough for the engine and the
+//! conformance suite.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -18,7 +19,7 @@ use milepost::{Milepost, Save, Status};
 
 type Shared = Arc<Mutex<Tables>>;
 
-/// The opener: stores of the same name share their content.
+/// Opens toy stores. Stores with the same name share their content.
 struct ToyOpener;
 
 static STORES: LazyLock<Mutex<HashMap<String, Shared>>> = LazyLock::new(Mutex::default);
@@ -42,7 +43,7 @@ impl StoreOpener for ToyOpener {
 #[derive(Default)]
 struct Tables {
     runs: BTreeMap<RunId, ToyRun>,
-    /// The newest stamp that was given out.
+    /// The newest stamp that was assigned.
     stamp: u64,
     /// The newest position of an event.
     position: u64,
@@ -99,12 +100,12 @@ struct ToyStore {
 
 impl ToyStore {
     fn lock(&self) -> MutexGuard<'_, Tables> {
-        // A decision that panics leaves the tables as they were.
+        // A decision that panics leaves the tables unchanged.
         self.tables.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
-/// What `Commit::validate` asks.
+/// The lookups that `Commit::validate` needs.
 struct Lookup<'a> {
     tables: &'a Tables,
     run: &'a RunId,
@@ -292,16 +293,16 @@ impl Store for ToyStore {
     }
 }
 
-/// The address of a toy store; the kind is registered once.
+/// The address of a toy store. Registers the scheme on first use.
 fn address(name: &str) -> StoreUrl {
     static OPENER: ToyOpener = ToyOpener;
     static REGISTERED: LazyLock<bool> = LazyLock::new(|| register(&OPENER));
     assert!(*REGISTERED);
-    assert!(!register(&OPENER), "a scheme is registered once");
+    assert!(!register(&OPENER), "a scheme can be registered only once");
     format!("toy:{name}").parse().unwrap()
 }
 
-/// The conformance suite, all rules in one store.
+/// Checks all rules of the conformance suite in one store.
 #[test]
 fn a_registered_store_conforms() {
     let url = address("conformance");

@@ -1,6 +1,6 @@
-//! An agent's event in one form for all agents.
-//! In: the agent's JSON. Out: an event, or nothing for an event that Milepost does not use. Unknown fields and events are
-//! normal. Parsing never fails and reads no files.
+//! Parses an agent's JSON payload into a `HookEvent`, which has the same form for all agents. Returns `None`
+//! for an event that Milepost does not use. Unknown fields and events are normal, so parsing never fails. It
+//! reads no files.
 
 pub(crate) mod payload;
 pub(super) mod todo;
@@ -16,41 +16,41 @@ use self::tool::ToolUse;
 use super::spec::HookedEvent;
 use super::{Agent, EventFormat, ToolNames};
 
-/// How a session began.
+/// How a session started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionSource {
     Startup,
-    /// The agent continues a conversation of its own: what it needs is in its context.
+    /// The agent resumed one of its own conversations, so its context is complete.
     Resume,
-    /// The context was emptied.
+    /// The context was cleared.
     Clear,
-    /// The context was made smaller.
+    /// The context was compacted.
     Compact,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum HookKind {
-    /// A session began, and text may be given to it.
+    /// A session started. The answer may add text to its context.
     SessionStarted(SessionSource),
-    /// Text may be given to a session that may have begun before.
+    /// The answer may add text to the context of a session, which may have started earlier.
     ContextRequested,
-    /// The session resumed after it had waited for the user.
+    /// The session resumed after waiting for the user.
     Continued,
-    /// The user wrote a prompt.
+    /// The user submitted a prompt.
     Prompt(String),
     ToolUsed(Box<ToolUse>),
-    /// The context is about to be made smaller.
+    /// The context is about to be compacted.
     Compacting {
         accepts_context: bool,
     },
     TurnEnded,
-    /// The turn failed, or waits for something.
+    /// The turn failed, or is waiting for the user.
     Interrupted(InterruptionKind, Option<String>),
     SessionEnded,
 }
 
-/// What an event of the shared form means. Each agent maps its names of events to these.
+/// The meaning of an event in the shared format. Each agent maps its event names to these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventRole {
     SessionStart,
@@ -66,13 +66,13 @@ pub(crate) enum EventRole {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HookEvent {
-    /// The agent's own session.
+    /// The agent's session id.
     pub(crate) session: String,
-    /// The folder in which the agent works.
+    /// The agent's working directory.
     pub(crate) cwd: Option<PathBuf>,
-    /// The agent's own record of the conversation.
+    /// The agent's transcript of the conversation.
     pub(crate) transcript: Option<PathBuf>,
-    /// The agent's name of the event.
+    /// The agent's name for the event.
     pub(crate) name: String,
     pub(crate) kind: HookKind,
 }
@@ -83,7 +83,7 @@ impl HookEvent {
     }
 }
 
-/// Parses what an agent sent; `None` for an event that is not used.
+/// Parses an agent's payload. Returns `None` for an event that Milepost does not use.
 pub(crate) fn parse(agent: Agent, payload: &Value) -> Option<HookEvent> {
     match agent.events {
         EventFormat::Shared(events) => parse_shared(payload, events, &agent.tools),
@@ -146,7 +146,7 @@ fn parse_shared(payload: &Value, events: &[HookedEvent], tools: &ToolNames) -> O
     })
 }
 
-/// A prompt without the text that a hook of this program has put before it.
+/// Removes the context that a Milepost hook added in front of a prompt.
 fn strip_injected_context(prompt: &str) -> &str {
     const END: &str = "</hook_context>";
     match prompt.trim_start().strip_prefix("<hook_context>").and_then(|rest| rest.split_once(END)) {
@@ -155,7 +155,7 @@ fn strip_injected_context(prompt: &str) -> &str {
     }
 }
 
-/// What stopped a turn, by the words of its error.
+/// Classifies why a turn stopped, by keywords in its error message.
 pub(super) fn classify_failure(words: &str) -> InterruptionKind {
     let words = words.to_ascii_lowercase();
     let any = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
@@ -229,7 +229,8 @@ mod tests {
         RECORDED.into_iter().flat_map(of).collect()
     }
 
-    /// Every value at every depth, replaced by `odd`, one at a time.
+    /// Calls `each` with copies of `value` in which one value, at any depth, is replaced by `odd` or one
+    /// member is removed.
     fn with_each_replaced(value: &Value, odd: &Value, each: &mut dyn FnMut(Value)) {
         each(odd.clone());
         match value {

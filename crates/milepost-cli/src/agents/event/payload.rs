@@ -1,6 +1,6 @@
-//! Reads an agent's JSON within fixed memory, however large a tool's input or output is.
-//! In: a stream. Out: the JSON value without what exceeds the limits: the middle of a long text and the rest of a long list
-//! are left out. Values after them are kept, so that a large tool result still leaves an event.
+//! Reads an agent's JSON payload in bounded memory, however large a tool's input or output is. Takes a
+//! stream, returns the JSON value. Beyond the limits, it drops the middle of a long string and the end of a
+//! long list or object. It still keeps later values, so an event with a large tool result remains usable.
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -8,18 +8,18 @@ use std::io::{BufReader, Read};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Maximum size of a payload: the largest file that a tool writes is in it.
+/// Maximum size of a payload, which may include a whole file that a tool writes.
 const LARGEST: u64 = 64 << 20;
 
-/// Maximum number of values that are kept. A list or object takes at most half of what is left to the one around it.
+/// Maximum number of values to keep. A list or object may use at most half of what is left for its parent.
 const VALUES: usize = 64 << 10;
-/// Texts up to this size are always kept whole.
+/// Strings up to this size are always kept whole.
 const SHORT_TEXT: usize = 4 << 10;
-/// Maximum size of what is kept of one long text.
+/// Maximum number of bytes to keep of one long string.
 const LONG_TEXT: usize = 1 << 20;
-/// Maximum size of what is kept of all long texts.
+/// Number of bytes to keep of all long strings. Once it is used up, each keeps at most `SHORT_TEXT` bytes.
 const ALL_LONG_TEXTS: usize = 8 << 20;
-/// Stands for what was left out of a text.
+/// Replaces the middle of a long string.
 const LEFT_OUT: &str = "\n[…]\n";
 
 /// Reads one JSON document.
@@ -32,7 +32,7 @@ pub(crate) fn read(source: impl Read) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// What may still be kept.
+/// The number of values and bytes that may still be kept.
 struct Budget {
     values: usize,
     long_texts: usize,
@@ -50,7 +50,7 @@ impl Budget {
     }
 }
 
-/// The start and the end of a text, which is where commands, prompts and exit codes are.
+/// Keeps the start and the end of a text, which is where commands, prompts and exit codes are.
 fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -66,12 +66,12 @@ fn shortened(text: &str, most: usize) -> String {
 /// Reads one value within a budget.
 struct Bounded<'b> {
     budget: &'b mut Budget,
-    /// How many values are left for what follows.
+    /// Number of values to leave for the rest of the document.
     reserved: usize,
 }
 
 impl Bounded<'_> {
-    /// How many values a list or object has to leave for what follows.
+    /// Number of values that a list or object must leave for the rest of the document.
     fn reserve(&self) -> usize {
         self.reserved + self.budget.values.saturating_sub(self.reserved) / 2
     }
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
                     let value = members.next_value_seed(Bounded { budget: self.budget, reserved })?;
                     kept.insert(name, value);
                 }
-                Some(_) => return Err(A::Error::custom("a name that is no text")),
+                Some(_) => return Err(A::Error::custom("an object key is not a string")),
                 None => return Ok(kept.into()),
             }
         }

@@ -1,5 +1,5 @@
-//! Changes of an agent's own to-do list, as its tools make them: the whole list, or entry by entry.
-//! In: a tool's input and output. Out: a change of the run's tasks.
+//! Changes to an agent's own to-do list. A tool replaces the whole list, or adds or updates one entry.
+//! Takes a tool's input and output, returns a change to the run's tasks.
 
 use milepost::model::{Change, Item, Task, TaskChange, TaskStatus};
 use serde_json::Value;
@@ -10,20 +10,20 @@ use crate::agents::ToolNames;
 /// How a tool changes the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TodoFormat {
-    /// It replaces the list by the one in this field of its input.
+    /// It replaces the list with the one in this field of its input.
     List(&'static str),
-    /// It adds an entry, and its output holds the entry's number.
+    /// It adds an entry. Its output contains the entry's number.
     Create,
-    /// It changes the entry of a number.
+    /// It changes the entry with the number in its input.
     Update,
 }
 
-/// A change of a to-do list.
+/// A change to a to-do list.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TodoChange {
-    /// The list is this now: titles and states.
+    /// The whole new list, as titles and states.
     List(Vec<(String, String)>),
-    /// An entry was added, under the agent's number.
+    /// An entry was added. `id` is the agent's number for it.
     Added {
         id: String,
         title: String,
@@ -36,7 +36,8 @@ pub(super) enum TodoChange {
 }
 
 impl TodoChange {
-    /// Parses a tool's input and output; `None` if the tool, named in lower case, does not change a to-do list.
+    /// Parses a tool's input and output. Returns `None` if the tool, named in lower case, does not change a
+    /// to-do list.
     pub(super) fn parse(tools: &ToolNames, tool: &str, input: &Value, output: &Value) -> Option<Self> {
         let list = match tools.todo.iter().find(|(name, _)| *name == tool)?.1 {
             TodoFormat::List(field) => input.get(field)?,
@@ -60,7 +61,7 @@ impl TodoChange {
         Some(Self::List(list.as_array()?.iter().filter_map(item).collect()))
     }
 
-    /// The change of the run's tasks.
+    /// Converts this to a change to the run's tasks.
     pub(super) fn into_change(self) -> Option<Change> {
         let id = |number: &str| format!("todo-{number}");
         match self {
@@ -70,7 +71,7 @@ impl TodoChange {
                 };
                 Some(Change::Item(Item::Todo((1..).zip(&list).filter_map(task).collect())))
             }
-            // The first entry starts a new list: one that an earlier session left is dropped, as where the whole list is written.
+            // The first entry starts a new list, which replaces the list of an earlier session.
             Self::Added { id: number, title } => {
                 let task = Task::todo(&id(&number), TaskStatus::Pending.as_str(), &title).ok()?;
                 Some(Change::Item(if number == "1" { Item::Todo(vec![task]) } else { Item::Task(task) }))
@@ -91,7 +92,7 @@ fn task_status(word: &str) -> TaskStatus {
     }
 }
 
-/// A number, given as one or as text. Longer ones would be no number of a list's.
+/// Reads an entry's number, written as a number or a string. Rejects empty and overlong strings.
 fn number(value: &Value) -> Option<String> {
     let number = value.as_str().map(str::to_owned).or_else(|| value.as_u64().map(|n| n.to_string()))?;
     (1..=64).contains(&number.len()).then_some(number)

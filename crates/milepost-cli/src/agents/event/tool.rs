@@ -1,6 +1,6 @@
-//! The use of a tool: how it ended, which files it wrote, and the agent's own to-do list.
-//! In: the tool's name, input and output. Out: what a run records of it. Agents put the same facts into different fields,
-//! so all known fields are tried; names of tools come from the agent's spec.
+//! One tool call: how it ended, which files it wrote, and what it changed in the agent's to-do list. Takes
+//! the tool's name, input and output, returns the changes that a run records. Agents put the same facts into
+//! different fields, so all known fields are tried. Tool names come from the agent's spec.
 
 use milepost::model::{Change, FileRef, Item, Outcome, OutcomeKind, OutcomeResult};
 use serde_json::Value;
@@ -9,21 +9,21 @@ use super::todo::TodoChange;
 use super::transcript::CommandEnd;
 use crate::agents::ToolNames;
 
-/// Maximum number of characters of an outcome's name and summary.
+/// Maximum length of an outcome's name and summary, in characters.
 const NAME_LIMIT: usize = 160;
 const SUMMARY_LIMIT: usize = 600;
 
-/// A tool that was used.
+/// One tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolUse {
     pub(crate) name: String,
     pub(crate) failed: bool,
     pub(crate) duration_ms: u64,
-    /// The agent's id of this use.
+    /// The agent's id for this call.
     pub(crate) call_id: Option<String>,
-    /// The command, where the tool runs one.
+    /// The command, if the tool runs one.
     command: Option<String>,
-    /// What to say about its end.
+    /// The end of the output, or the file that was written.
     summary: String,
     reason: Option<String>,
     files: Vec<String>,
@@ -35,7 +35,7 @@ impl ToolUse {
         let lower = name.to_ascii_lowercase();
         let is = |names: &[&str]| names.contains(&lower.as_str());
         let command = is(tools.shell).then(|| command(input)).flatten();
-        // The output of other tools may be a file that holds such words.
+        // The output of other tools may be a file that contains such a line.
         let has_exit_line = is(tools.shell) || is(tools.patch);
         let exit = exit_code(output).or_else(|| has_exit_line.then(|| exit_code_in_text(output)).flatten());
         let failed = exit.is_some_and(|code| code != 0) || says_failed(output);
@@ -60,19 +60,19 @@ impl ToolUse {
         }
     }
 
-    /// Whether it ran a command and its output does not say how that ended.
+    /// Whether it ran a command whose output does not show how it ended.
     pub(crate) fn lacks_exit_code(&self) -> bool {
         self.command.is_some() && self.reason.is_none() && !self.failed
     }
 
-    /// Adds how it ended, where that was found elsewhere.
+    /// Adds the exit code and duration, which were found elsewhere.
     pub(crate) fn set_end(&mut self, end: &CommandEnd) {
         self.failed |= end.exit_code != 0;
         self.reason = reason(end.exit_code);
         self.duration_ms = self.duration_ms.max(end.duration_ms);
     }
 
-    /// What a run records of it.
+    /// Converts this to the changes that a run records. `relative` shortens the paths of files.
     pub(crate) fn into_changes(self, relative: impl Fn(&str) -> String) -> Vec<Change> {
         let summary = match self.files.first() {
             Some(file) if self.summary == *file => relative(file),
@@ -107,7 +107,7 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// A command line, given whole or word by word.
+/// The command line, which is a string or a list of words.
 fn command(input: &Value) -> Option<String> {
     match input.get("command").or_else(|| input.get("cmd"))? {
         Value::String(command) => Some(command.clone()),
@@ -116,7 +116,7 @@ fn command(input: &Value) -> Option<String> {
     }
 }
 
-/// Paths that a tool wrote to: one that it names, or those of a patch.
+/// The paths that a tool wrote: the one that its input names, or those in a patch.
 fn written_files(input: &Value) -> Vec<String> {
     let named = ["file_path", "filePath", "path", "notebook_path", "absolute_path"];
     let mut files: Vec<String> =
@@ -131,21 +131,21 @@ fn written_files(input: &Value) -> Vec<String> {
     files
 }
 
-/// Gemini's output for its model, and the same for people, without a frame.
+/// Fields of Gemini's output: the text for the model, and the plain text for the user.
 const MODEL_TEXT: &str = "llmContent";
 const DISPLAY_TEXT: &str = "returnDisplay";
 
-/// The exit code, wherever an agent puts it.
+/// Finds the exit code in any of the fields that agents use.
 fn exit_code(output: &Value) -> Option<i64> {
     let keys = ["exit_code", "exitCode", "exit", "code"];
     let in_object = |value: &Value| keys.iter().find_map(|key| value.get(key).and_then(Value::as_i64));
     in_object(output).or_else(|| output.get("metadata").and_then(in_object))
 }
 
-/// The exit code, where a line of the output names it.
+/// Finds the exit code in a line of the output.
 fn exit_code_in_text(output: &Value) -> Option<i64> {
     match text(output, MODEL_TEXT) {
-        // Gemini says it below the output, and only if it is not zero.
+        // Gemini prints it after the output, and only if it is not zero.
         Some(text) => text.lines().rev().take(6).find_map(exit_code_in_line),
         None => output_text(output).lines().take(12).find_map(exit_code_in_line),
     }
@@ -165,7 +165,7 @@ fn reason(exit_code: i64) -> Option<String> {
     (exit_code != 0).then(|| format!("exit_{exit_code}"))
 }
 
-/// Whether the output says of itself that it failed.
+/// Whether the output itself reports a failure.
 fn says_failed(output: &Value) -> bool {
     let is = |key: &str, wanted: bool| output.get(key).and_then(Value::as_bool) == Some(wanted);
     let error = output.get("error").is_some_and(|error| match error {
@@ -182,7 +182,7 @@ fn says_failed(output: &Value) -> bool {
         || output.as_str().is_some_and(|text| text.starts_with("Error") || text.contains("<tool_use_error>"))
 }
 
-/// The text of an output.
+/// The text fields of an output, joined by line breaks.
 fn output_text(output: &Value) -> String {
     match output {
         Value::String(text) => text.clone(),
@@ -201,7 +201,7 @@ fn output_text(output: &Value) -> String {
     }
 }
 
-/// The end of a text, from the start of a line, not longer than a summary.
+/// The end of a text, short enough for a summary, starting at a line if possible.
 fn tail(text: &str) -> String {
     let text = text.trim();
     let Some((at, _)) = text.char_indices().rev().nth(SUMMARY_LIMIT) else { return text.to_owned() };

@@ -1,5 +1,6 @@
-//! Finds how a command ended in Codex's own record of the session. Codex gives its hooks the output alone, and writes the
-//! exit code and times into that file before it calls them. Only the end of the file is read.
+//! Finds how a command ended, in Codex's transcript of the session. Codex passes only the output to its
+//! hooks, but writes the exit code and times to the transcript before it runs them. Only the end of the file
+//! is read.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -7,20 +8,21 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Bytes of the end that are read, first and at most: the newest lines hold the command's whole output.
+/// Bytes read from the end of the file, at first and at most. The last lines include the command's whole
+/// output.
 const FIRST_WINDOW: u64 = 64 << 10;
 const LARGEST_WINDOW: u64 = 4 << 20;
 
-/// The end of a command.
+/// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandEnd {
     pub(crate) exit_code: i64,
     pub(crate) duration_ms: u64,
 }
 
-/// Finds the end of a call; `None` where the file does not have it.
+/// Finds how a call ended. Returns `None` if the transcript does not show it.
 pub(crate) fn find_command_end(transcript: &Path, call: &str) -> Option<CommandEnd> {
-    // Opening what is no file may never end.
+    // Opening a pipe could block forever.
     let size = std::fs::metadata(transcript).ok().filter(std::fs::Metadata::is_file)?.len();
     let mut file = File::open(transcript).ok()?;
     let mut window = FIRST_WINDOW;
@@ -37,7 +39,7 @@ pub(crate) fn find_command_end(transcript: &Path, call: &str) -> Option<CommandE
 }
 
 fn parse_line(line: &[u8], call: &str) -> Option<CommandEnd> {
-    // Most lines are of no interest, and some are long.
+    // Skip unrelated lines without parsing them, because some are long.
     let contains = |text: &str| line.windows(text.len()).any(|part| part == text.as_bytes());
     if call.is_empty() || !contains(call) || !contains("exit_code") {
         return None;

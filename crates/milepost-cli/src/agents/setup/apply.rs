@@ -1,5 +1,5 @@
-//! Executes plans: backs a file up, writes the record, then changes the file.
-//! A crash at any moment leaves every file complete, old or new, and a second try does the rest.
+//! Executes plans: backs up a file, writes the record, then changes the file. A crash at any moment leaves
+//! every file complete, either old or new, and a second attempt finishes the work.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,10 +12,10 @@ use super::super::Scope;
 use super::plan::{Action, FileChange, Plan};
 use super::record::Records;
 
-/// The end of a backup's name.
+/// The suffix of a backup's name.
 const BACKUP_SUFFIX: &str = ".before-milepost";
 
-/// Executes a plan. Returns the files that failed; the others are changed all the same.
+/// Executes a plan. Returns the files that failed; the others are changed anyway.
 pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io::Error)> {
     let mut failed = Vec::new();
     if !plan.is_possible() {
@@ -37,14 +37,14 @@ pub(crate) fn apply(plan: &mut Plan, records: &mut Records) -> Vec<(PathBuf, io:
         }
     }
     if plan.action == Action::Uninstall {
-        // Innermost first; what is not empty stays.
+        // Innermost first. Folders that are not empty remain.
         for folder in folders.iter().rev() {
             let _ = fs::remove_dir(folder);
         }
         records.remove_missing();
     }
     if let Err(e) = records.save() {
-        failed.push((PathBuf::from("the record of what is installed"), e));
+        failed.push((PathBuf::from("the record of installed files"), e));
     }
     failed
 }
@@ -61,7 +61,7 @@ fn apply_change(
         Err(e) => return Err(e),
     };
     if now.as_deref() != change.before.as_deref().map(str::as_bytes) {
-        return Err(io::Error::other("another program has changed it meanwhile; try again"));
+        return Err(io::Error::other("another program changed it in the meantime; try again"));
     }
     if let (true, Some(bytes)) = (change.needs_backup, &now) {
         change.backup = Some(back_up(&change.real, bytes)?);
@@ -101,7 +101,7 @@ fn write_installed(
     done
 }
 
-/// Restores the text from before, or removes the file.
+/// Restores the previous text, or removes the file.
 fn write_uninstalled(
     change: &mut FileChange,
     after: Option<String>,
@@ -121,7 +121,7 @@ fn write_uninstalled(
     Ok(())
 }
 
-/// Removes backups that equal the file again; another one stays, and is reported.
+/// Removes backups that equal the restored file. Any other backup remains and is reported.
 fn remove_backups(change: &mut FileChange) {
     let now = change.after.as_deref().map(str::as_bytes);
     for backup in change.record.iter().flat_map(|record| &record.backups) {
@@ -140,7 +140,8 @@ fn write(path: &Path, text: &str, scope: Scope) -> io::Result<()> {
     atomic::write(path, text.as_bytes(), mode)
 }
 
-/// Copies a file beside itself, with its permissions, under the first name that is free or has the same content.
+/// Copies a file within its folder, with its permissions, to the first name that is free or has the same
+/// content.
 fn back_up(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let rights = fs::metadata(path)?.permissions();
     let mut n = 1;

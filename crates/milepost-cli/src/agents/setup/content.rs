@@ -1,5 +1,6 @@
-//! What is set up in one file of an agent's: entries in the user's settings, or a file that is all ours.
-//! In: the text of a file. Out: the text with or without our part, or why the file is left as it is. Reads no files.
+//! What Milepost sets up in one of an agent's files: entries in the user's settings, or a whole file of its
+//! own. Takes the text of a file, returns it with or without our part, or the reason not to change it. Reads
+//! no files.
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
@@ -14,9 +15,9 @@ use super::toml_server;
 pub(crate) enum Content {
     /// Entries in JSON settings.
     Settings { dialect: Dialect, hooks: Option<&'static HookSettings>, server: Option<&'static McpServer> },
-    /// The server's table in TOML settings.
+    /// The MCP server's table in TOML settings.
     TomlServer,
-    /// A file that is all ours.
+    /// A whole file that Milepost writes.
     OwnFile { part: Part, text: &'static str },
 }
 
@@ -44,16 +45,16 @@ impl Part {
 pub(crate) enum InstallState {
     Absent,
     Current,
-    /// It is ours, but not as this version sets it up.
+    /// It is ours, but differs from what this version installs.
     Stale(String),
-    /// The user has something else in its place.
+    /// The user has something else under the same name.
     Foreign(String),
-    /// The file cannot be read.
+    /// The file cannot be read or parsed.
     Invalid(String),
 }
 
 impl InstallState {
-    /// The name in documents and tables, and what there is to say about it.
+    /// The state's name in documents and tables, and its explanation, if any.
     pub(crate) fn name(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Absent => ("absent", None),
@@ -80,14 +81,14 @@ impl Serialize for InstallState {
     }
 }
 
-/// What an uninstall leaves of a file.
+/// What remains of a file after an uninstall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remainder {
     Blank,
     Text,
 }
 
-/// Why a file is left as it is.
+/// Why a file is not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal(pub(crate) String);
 
@@ -103,7 +104,7 @@ impl From<SyntaxError> for Refusal {
     }
 }
 
-/// What an uninstall cannot read from the file: the objects and lists that were empty before the install.
+/// What an uninstall cannot derive from the file: the objects and lists that were empty before the install.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PriorState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -118,11 +119,11 @@ impl PriorState {
     }
 }
 
-/// The line that makes a file ours. Without it the file is the user's.
+/// Marks a file as written by Milepost. A file without this text belongs to the user.
 pub(super) const MARK: &str = "Written by `milepost agents install`";
 
 impl Content {
-    /// The text with our part.
+    /// Returns the text with our part.
     pub(super) fn install(&self, text: Option<&str>, prior: &mut PriorState) -> Result<String, Refusal> {
         match self {
             Self::Settings { dialect, hooks, server } => {
@@ -143,7 +144,7 @@ impl Content {
         }
     }
 
-    /// The text without our part, and whether it is blank now.
+    /// Returns the text without our part, and whether it is blank now.
     pub(super) fn uninstall(&self, text: &str, prior: &PriorState) -> Result<(String, Remainder), Refusal> {
         let left = match self {
             Self::Settings { dialect, hooks, server } => {
@@ -155,7 +156,7 @@ impl Content {
                 if let Some(server) = server {
                     server.uninstall(&mut document, prior)?;
                 }
-                // A blank file becomes an object only to be looked at.
+                // Parsing turns a blank file into an empty object, which must not be written back.
                 if document.text() == before { text.to_owned() } else { document.text() }
             }
             Self::TomlServer => toml_server::uninstall(text)?,
@@ -181,9 +182,9 @@ impl Content {
                     None => InstallState::Absent,
                     Some(text) if text == *ours => InstallState::Current,
                     Some(text) if is_users_own(text) => {
-                        InstallState::Foreign("a file of your own is there".into())
+                        InstallState::Foreign("a file of your own exists there".into())
                     }
-                    Some(_) => InstallState::Stale("it is not what this version writes".into()),
+                    Some(_) => InstallState::Stale("it differs from what this version writes".into()),
                 };
                 vec![(*part, state)]
             }

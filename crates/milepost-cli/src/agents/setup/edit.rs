@@ -1,6 +1,7 @@
-//! Edits JSON settings in place: adds, replaces and removes items, and leaves every other byte as it is.
-//! In: a text and a path in it. Out: the text in its own style. `jsonc-parser` reads positions; its own editing is not used,
-//! because it changes line breaks around what it inserts. Every result is parsed again and compared with what was asked for.
+//! Edits JSON settings in place: adds, replaces and removes items, and leaves every other byte unchanged.
+//! Takes a text and a path in it, returns the text in its own style. `jsonc-parser` provides the positions.
+//! Its own editing is not used, because it changes line breaks around insertions. Every result is parsed
+//! again and compared with the intended value.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ pub(crate) struct Document {
     dialect: Dialect,
 }
 
-/// Where a value is: the index of an item at each level.
+/// The position of a value: the index of an item at each level.
 pub(crate) type ItemPath = Vec<usize>;
 
 const BOM: char = '\u{feff}';
@@ -30,7 +31,7 @@ impl Document {
         let (root, comments) = json::parse(&text, dialect)?;
         match root.kind {
             Kind::Object(_) => Ok(Self { has_bom, text, root, comments, dialect }),
-            _ => Err(SyntaxError { line: 1, message: "an object is needed".into() }),
+            _ => Err(SyntaxError { line: 1, message: "expected an object".into() }),
         }
     }
 
@@ -39,7 +40,8 @@ impl Document {
         format!("{bom}{}", self.text)
     }
 
-    /// The path of a member by its names; of several members with one name the last, as programs take it.
+    /// The path of a member by its names. If several members have the same name, the last one counts, as in
+    /// most programs.
     pub(crate) fn find(&self, names: &[&str]) -> Option<ItemPath> {
         self.find_from(&[], names)
     }
@@ -61,7 +63,7 @@ impl Document {
         path.iter().try_fold(&self.root, |node, index| Some(&node.items().get(*index)?.value))
     }
 
-    /// The paths of the items of an object or array, with their names in an object.
+    /// The items of an object or array: the path of each, and its name in an object.
     pub(crate) fn children(&self, path: &[usize]) -> Vec<(Option<&str>, ItemPath)> {
         let items = self.node(path).map_or(&[][..], Node::items).iter().enumerate();
         items.map(|(index, item)| (item.name.as_deref(), [path, &[index]].concat())).collect()
@@ -86,12 +88,12 @@ impl Document {
         }
     }
 
-    /// The text of a value.
+    /// The source text of a value.
     pub(crate) fn source(&self, path: &[usize]) -> Option<&str> {
         self.text.get(self.node(path)?.span.clone())
     }
 
-    /// Adds a member (with a name) or an element, given as JSON, at the end of an object or array.
+    /// Adds a member (with a name) or an element at the end of an object or array. `value` is JSON.
     pub(crate) fn push(
         &mut self,
         into: &[usize],
@@ -108,7 +110,7 @@ impl Document {
         self.set_text(text, &wanted)
     }
 
-    /// Replaces a value by another one, given as JSON.
+    /// Replaces a value. The new `value` is JSON.
     pub(crate) fn replace(&mut self, path: &[usize], value: &str) -> Result<(), SyntaxError> {
         let (value, _) = json::parse(value, Dialect::Json)?;
         let node = self.node(path).ok_or_else(unsafe_edit)?;
@@ -130,11 +132,11 @@ impl Document {
             return Err(unsafe_edit());
         }
         items.remove(*index);
-        // Without the space, what follows on the line may become part of a comment.
+        // If removing the white space makes the next item part of a comment, keep the white space.
         self.set_text(tidy, &wanted).or_else(|_| self.set_text(careful, &wanted))
     }
 
-    /// Accepts a text if it means what is wanted.
+    /// Accepts a text if it parses to the intended value.
     fn set_text(&mut self, text: String, wanted: &Node) -> Result<(), SyntaxError> {
         let (root, comments) = json::parse(&text, self.dialect)?;
         if root != *wanted {
@@ -144,7 +146,7 @@ impl Document {
         Ok(())
     }
 
-    /// The end of the comments that follow on the same line, and whether the last of them takes the rest of it.
+    /// The end of the comments that follow on the same line, and whether the last one is a line comment.
     fn skip_comments(&self, from: usize) -> (usize, bool) {
         let mut end = from;
         for comment in self.comments.iter().filter(|comment| comment.span.start >= from) {
@@ -159,13 +161,14 @@ impl Document {
         (end, false)
     }
 
-    /// The end of the last comment between two tokens, and whether it takes its line; the start where there is none.
+    /// The end of the last comment in a range, and whether it is a line comment. Without one, the start of
+    /// the range.
     fn last_comment(&self, between: &Range<usize>) -> (usize, bool) {
         let last = self.comments.iter().rfind(|comment| between.contains(&comment.span.start));
         last.map_or((between.start, false), |comment| (comment.span.end, comment.is_line))
     }
 
-    /// The text with an item at the end of a container: behind the last item and the comments on its line.
+    /// The text with an item at the end of a container: after the last item and the comments on its line.
     fn append(&self, container: &Node, style: &Style, item: &str) -> String {
         let text = &self.text;
         let Some(last) = container.items().last() else {
@@ -173,7 +176,7 @@ impl Document {
             if text[inner.clone()].trim().is_empty() {
                 return splice(text, &[(inner, style.only_item(item))]);
             }
-            // The container holds only comments: the item goes behind the last of them.
+            // The container has only comments: the item goes after the last one.
             let (end, is_line) = self.last_comment(&inner);
             return splice(text, &[(end..end, format!("{}{item}", style.separator(is_line)))]);
         };
@@ -191,7 +194,8 @@ impl Document {
         }
     }
 
-    /// The text without an item: the inverse of `append` for the last one. `keep_space` keeps the space before it.
+    /// The text without an item. Undoes `append` for the last item. `keep_space` keeps the white space before
+    /// the item.
     fn without(&self, container: &Node, index: usize, keep_space: bool) -> String {
         let (text, items) = (&self.text, container.items());
         let Some(item) = items.get(index) else { return text.clone() };
@@ -207,7 +211,7 @@ impl Document {
         let mut cuts = vec![(start..item.span.end, String::new())];
         match (item.comma, previous) {
             (Some(comma), _) => {
-                // A first item on the line of its bracket: the next one moves up to it.
+                // If the first item is on the line of its bracket, the next one moves up to that line.
                 let rest = &text[comma + 1..inner.end];
                 let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
                 let gap = if start == inner.start { blanks } else { 0 };
@@ -220,7 +224,7 @@ impl Document {
     }
 }
 
-/// An edit that would not do what was asked.
+/// The error for an edit whose result would differ from the intended value.
 fn unsafe_edit() -> SyntaxError {
     SyntaxError { line: 1, message: "it cannot be edited safely".into() }
 }
@@ -229,7 +233,7 @@ fn node_mut<'n>(root: &'n mut Node, path: &[usize]) -> Option<&'n mut Node> {
     path.iter().try_fold(root, |node, index| Some(&mut node.items_mut()?.get_mut(*index)?.value))
 }
 
-/// Replaces ranges, which are in order and do not overlap, by texts.
+/// Replaces ranges with texts. The ranges are in order and do not overlap.
 fn splice(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let mut result = String::with_capacity(text.len() + 256);
     let mut at = 0;

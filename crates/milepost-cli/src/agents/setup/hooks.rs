@@ -1,24 +1,26 @@
-//! Hook entries in an agent's settings: `{"hooks": {EVENT: [{"matcher", "hooks": [{"type", "command", …}]}]}}`.
-//! Claude Code, Gemini and Codex share the shape. Entries of others are never touched; ours go at the end of an event,
-//! since Codex trusts a hook by its position.
+//! Hook entries in an agent's settings:
+//! `{"hooks": {EVENT: [{"matcher", "hooks": [{"type", "command", …}]}]}}`. Claude Code, Gemini and Codex
+//! share this format. Other programs' entries are never changed. Ours go at the end of an event's list,
+//! because Codex trusts a hook by its position.
 
 use super::super::spec::HookedEvent;
 use super::content::{InstallState, PriorState, Refusal};
 use super::edit::{Document, ItemPath};
 use super::style::quote;
 
-/// The hooks that an agent gets.
+/// The hooks to install for an agent.
 #[derive(Debug)]
 pub(crate) struct HookSettings {
-    /// The command, the same for every event. It is never changed lightly: Codex asks its user again for another one.
+    /// The command, the same for every event. Avoid changing it: Codex users have to approve a changed
+    /// command.
     pub(in crate::agents) command: &'static str,
     pub(in crate::agents) events: &'static [HookedEvent],
     /// Whether an entry has a name.
     pub(in crate::agents) named: bool,
 }
 
-/// A shell line that runs the hook where `milepost` is installed. Elsewhere it reads what the agent sends and prints
-/// nothing. It means the same in sh, bash, zsh and fish: agents differ in which of them they start.
+/// A shell command that runs the hook if `milepost` is installed. Otherwise it consumes what the agent sends
+/// and prints nothing. It works in sh, bash, zsh and fish, because agents use different shells.
 macro_rules! hook_command {
     ($agent:literal) => {
         concat!("command -v milepost >/dev/null 2>&1 && milepost hook ", $agent, " || cat >/dev/null")
@@ -58,7 +60,7 @@ impl HookSettings {
                 .collect();
             return Ok(document.push(&[], Some("hooks"), &format!("{{{}}}", groups.join(", ")))?);
         }
-        // Hooks of another version for events that this one does not use.
+        // Remove hooks that another version installed for events that this version does not use.
         while let Some(extra) = installed(document).into_iter().rfind(|hook| !self.has_event(&hook.event)) {
             remove_entry(document, &extra, prior)?;
         }
@@ -122,10 +124,11 @@ impl HookSettings {
     }
 }
 
-/// Removes an entry, its group if nothing else is in it, and containers that have become empty and were not so before.
+/// Removes an entry, its group if that is then empty, and containers that become empty unless they were empty
+/// before.
 fn remove_entry(document: &mut Document, hook: &InstalledHook, prior: &PriorState) -> Result<(), Refusal> {
     document.remove(&hook.entry)?;
-    // hooks, event, group, its own "hooks", entry.
+    // The path: `hooks`, event, group, the group's `hooks`, entry.
     let [hooks, event, group, entries, _] = hook.entry[..] else { return Ok(()) };
     if !document.is_empty(&[hooks, event, group, entries]) {
         return Ok(());
@@ -140,7 +143,7 @@ fn remove_entry(document: &mut Document, hook: &InstalledHook, prior: &PriorStat
     Ok(())
 }
 
-/// The path of a member that has to be an object.
+/// The path of a member that must be an object.
 fn find_object(document: &Document, names: &[&str]) -> Result<ItemPath, Refusal> {
     match document.find(names) {
         Some(path) if document.is_object(&path) => Ok(path),
@@ -148,7 +151,7 @@ fn find_object(document: &Document, names: &[&str]) -> Result<ItemPath, Refusal>
     }
 }
 
-/// The hook entries that Milepost installed, in the order of the file.
+/// The hook entries that Milepost installed, in file order.
 fn installed(document: &Document) -> Vec<InstalledHook> {
     let mut all = Vec::new();
     let Some(hooks) = document.find(&["hooks"]) else { return all };

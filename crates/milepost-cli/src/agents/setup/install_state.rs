@@ -1,5 +1,5 @@
-//! Inspects how an agent is set up: every part in both scopes, what is stale, and what the user still has to do.
-//! In: an agent and folders. Out: the state of each part. Reads files and changes nothing.
+//! Inspects how an agent is set up: the state of every part, and what the user still has to do.
+//! Takes an agent, scopes and folders, returns the state of each part. Reads files and changes nothing.
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
@@ -29,22 +29,22 @@ pub(crate) struct PartState {
 }
 
 impl Setup {
-    /// Whether every part is as this version sets it up.
+    /// Whether every part matches what this version installs.
     pub(crate) fn is_current(&self) -> bool {
         self.states().all(|state| *state == InstallState::Current)
     }
 
-    /// Whether any part of ours exists.
+    /// Whether any part is installed.
     pub(crate) fn is_installed(&self) -> bool {
         self.states().any(InstallState::is_installed)
     }
 
-    /// Whether a part of ours exists.
+    /// Whether a part is installed.
     pub(super) fn has(&self, part: Part) -> bool {
         self.part(part).is_some_and(InstallState::is_installed)
     }
 
-    /// Whether something is not as this version sets it up.
+    /// Whether a part is outdated, or only some of the parts are installed.
     pub(crate) fn is_stale(&self) -> bool {
         self.states().any(|state| matches!(state, InstallState::Stale(_)))
             || self.is_installed() && self.states().any(|state| *state == InstallState::Absent)
@@ -108,7 +108,7 @@ pub(crate) fn inspect_scopes(agent: Agent, scopes: &[Scope], roots: &Roots) -> V
     setups
 }
 
-/// Whether settings have a switch that is false.
+/// Whether a switch in the settings is false.
 fn is_off(text: &str, switch: &[&str]) -> bool {
     let Ok(document) = Document::parse(text, Dialect::Jsonc) else { return false };
     document.find(switch).is_some_and(|path| document.source(&path) == Some("false"))

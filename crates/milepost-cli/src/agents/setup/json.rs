@@ -1,5 +1,5 @@
-//! Parses JSON and JSONC settings with the byte positions of everything in them, through `jsonc-parser`.
-//! In: a text. Out: values with spans, where commas and comments are, or the line of the first error. Changes nothing.
+//! Parses JSON and JSONC settings with `jsonc-parser`, and keeps byte positions. Takes a text, returns its
+//! values, commas and comments with their positions, or the line of the first error.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use jsonc_parser::common::Ranged as _;
 use jsonc_parser::tokens::Token;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
-/// What a program accepts in its settings.
+/// The JSON dialect that a program accepts in its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// Plain JSON.
@@ -17,7 +17,7 @@ pub(crate) enum Dialect {
     Jsonc,
 }
 
-/// A value and its position. Two values are equal whatever their positions are.
+/// A value and its position. Equality ignores positions.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Object(Vec<Item>),
     Array(Vec<Item>),
     String(String),
-    /// A number, a truth value or null, as it is written.
+    /// A number, a boolean or null, as written.
     Literal(String),
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 pub(super) struct Item {
     /// The name, in an object.
     pub(super) name: Option<String>,
-    /// From the name, or the value, to the end of the value.
+    /// From the name, or the value in an array, to the end of the value.
     pub(super) span: Range<usize>,
     pub(super) value: Node,
     /// Position of the comma after it.
@@ -80,7 +80,7 @@ pub(super) struct Comment {
     pub(super) is_line: bool,
 }
 
-/// What is wrong with a text, and where.
+/// A syntax error and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     pub(super) line: usize,
@@ -95,7 +95,7 @@ impl std::fmt::Display for SyntaxError {
 
 /// Parses a whole text without a byte order mark.
 pub(super) fn parse(text: &str, dialect: Dialect) -> Result<(Node, Vec<Comment>), SyntaxError> {
-    // The parser checks whether comments are allowed only where it does not return them as tokens.
+    // The parser rejects comments only if it does not return them as tokens.
     let comments = match dialect {
         Dialect::Json => CommentCollectionStrategy::Separate,
         Dialect::Jsonc => CommentCollectionStrategy::AsTokens,
@@ -118,7 +118,7 @@ pub(super) fn parse(text: &str, dialect: Dialect) -> Result<(Node, Vec<Comment>)
         }
     }
     if dialect == Dialect::Json {
-        // Some strings and white space that the parser accepts are not JSON.
+        // The parser accepts some strings and white space that are not valid JSON.
         if let Err(e) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
             let message = e.to_string();
             let message = message.split(" at line ").next().unwrap_or_default();
@@ -143,7 +143,7 @@ fn options(dialect: Dialect) -> ParseOptions {
     }
 }
 
-/// Copies a value of the parser's; `tokens` holds the start of every token, and whether it is a comma.
+/// Converts a value of the parser. `tokens` contains the start of every token, and whether it is a comma.
 fn node(text: &str, value: &Value<'_>, tokens: &[(usize, bool)]) -> Node {
     let item = |name: Option<String>, span: Range<usize>, value: &Value<'_>| {
         let next = tokens.get(tokens.partition_point(|(start, _)| *start < span.end));

@@ -1,5 +1,6 @@
-//! What is set up in an agent's files: the plan of an install or uninstall, its execution, and the state of each part.
-//! In: folders and the text of files. Out: changes, each with the text before and after. Only `apply` and `record` write.
+//! Installs Milepost into an agent's files: plans an install or uninstall, executes the plan, and inspects
+//! each part. Takes folders and the text of files, returns changes with the text before and after. Only
+//! `apply` and `record` write.
 
 mod apply;
 mod content;
@@ -26,7 +27,7 @@ pub(crate) use self::plan::{Action, FileChange, Plan, RefusedFile, plan_install,
 pub(crate) use self::record::{Access, Records};
 pub(super) use self::server::McpServer;
 
-/// A file, and what is set up in it.
+/// A file, and what Milepost sets up in it.
 #[derive(Debug)]
 pub(crate) struct Target {
     path: PathBuf,

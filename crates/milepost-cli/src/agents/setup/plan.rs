@@ -1,5 +1,5 @@
-//! Plans an install or uninstall: each file's text before and after.
-//! In: an agent, folders and the record of earlier installs. Out: a plan; nothing is written.
+//! Plans an install or uninstall: the text of each file before and after.
+//! Takes an agent, folders and the records of earlier installs, returns a plan. Writes nothing.
 
 use std::fs;
 use std::io;
@@ -26,20 +26,20 @@ pub(crate) struct Plan {
     pub(crate) agent: Agent,
     pub(crate) scope: Scope,
     pub(crate) action: Action,
-    /// The project's root, in that scope.
+    /// The project's root, in the project scope.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "optional_path")]
     pub(crate) project: Option<PathBuf>,
-    /// None where an install is refused: it needs all files.
+    /// Empty if an install is refused, because an install needs all files.
     #[serde(rename = "files")]
     pub(crate) changes: Vec<FileChange>,
     pub(crate) refused: Vec<RefusedFile>,
-    /// What the user should know besides.
+    /// Further information for the user.
     pub(crate) notes: Vec<String>,
-    /// What the user has to do once it is set up.
+    /// What the user has to do after the install.
     pub(crate) to_do: Vec<&'static str>,
 }
 
-/// A file that is left as it is, and why.
+/// A file that is not changed, and why.
 #[derive(Debug, Serialize)]
 pub(crate) struct RefusedFile {
     #[serde(serialize_with = "path")]
@@ -48,7 +48,7 @@ pub(crate) struct RefusedFile {
     pub(crate) why: String,
 }
 
-/// The change of one file.
+/// The change to one file.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileChange {
     #[serde(serialize_with = "path")]
@@ -57,10 +57,10 @@ pub(crate) struct FileChange {
     /// `unchanged`, `made`, `removed` or `changed`.
     #[serde(rename = "change")]
     pub(crate) name: &'static str,
-    /// The backup, once it was made.
+    /// The backup, once it exists.
     #[serde(serialize_with = "optional_path")]
     pub(crate) backup: Option<PathBuf>,
-    /// The change as a diff, for a plan that is only shown.
+    /// The change as a diff, if the plan is only shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) diff: Option<String>,
     /// The file that is written, with links resolved.
@@ -72,7 +72,7 @@ pub(crate) struct FileChange {
     /// Its new text; `None` removes it.
     #[serde(skip)]
     pub(crate) after: Option<String>,
-    /// The record of it afterwards.
+    /// The file's record: the new one for an install, the existing one for an uninstall.
     #[serde(skip)]
     pub(super) record: Option<Record>,
     #[serde(skip)]
@@ -87,7 +87,7 @@ fn optional_path<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result
     path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }
 
-/// The word for a change of a file.
+/// The name of a change to a file.
 fn change_name(before: Option<&str>, after: Option<&str>) -> &'static str {
     match (before, after) {
         (before, after) if before == after => "unchanged",
@@ -110,7 +110,7 @@ impl Plan {
         Self { action, agent, scope, project, changes, refused, notes, to_do }
     }
 
-    /// Whether it can be executed. An install needs all files, an uninstall does what it can.
+    /// Whether it can be executed. An install needs all files; an uninstall does what it can.
     pub(crate) fn is_possible(&self) -> bool {
         self.action == Action::Uninstall || self.refused.is_empty()
     }
@@ -128,7 +128,7 @@ pub(crate) fn plan_install(agent: Agent, scope: Scope, roots: &Roots, records: &
                 let foreign = target.content.install_state(change.after.as_deref()).unwrap_or_default();
                 plan.notes.extend(foreign.into_iter().filter_map(|(part, state)| match state {
                     InstallState::Foreign(what) => {
-                        Some(format!("{}: {what}; no {} set up", target.path.display(), part.name()))
+                        Some(format!("{}: {what}; {} not set up", target.path.display(), part.name()))
                     }
                     _ => None,
                 }));
@@ -147,12 +147,12 @@ pub(crate) fn plan_install(agent: Agent, scope: Scope, roots: &Roots, records: &
     plan
 }
 
-/// The note for an agent whose hooks run in both scopes.
+/// The note for an agent that runs the hooks of both scopes.
 pub(super) fn duplicate_hooks(agent: Agent, other: Scope) -> String {
     let flag = if other == Scope::Project { " --project" } else { "" };
     format!(
-        "{} runs hooks of the user and of the project, so that each event is recorded twice: \
-         `milepost agents uninstall {agent}{flag}` takes the others back",
+        "{} runs the hooks of both the user and the project, so each event is recorded twice; \
+         run `milepost agents uninstall {agent}{flag}` to remove the other ones",
         agent.display_name
     )
 }
@@ -160,7 +160,7 @@ pub(super) fn duplicate_hooks(agent: Agent, other: Scope) -> String {
 /// Maximum size of an agent's file.
 const SETTINGS_LIMIT: u64 = 64 << 20;
 
-/// Resolves links; those of a project must not lead out of it, because they may be a stranger's.
+/// Resolves links. A project's links must not lead out of it, because someone else may have created them.
 fn resolve_within(path: &Path, project: Option<&PathBuf>) -> Result<PathBuf, Refusal> {
     let real = resolve_links(path)?;
     let outside = |project: &PathBuf| {
@@ -180,7 +180,7 @@ fn plan_file_install(plan: &Plan, target: &Target, records: &Records) -> Result<
     let mut prior = known.map(|known| known.prior.clone()).unwrap_or_default();
     let after = target.content.install(before.as_deref(), &mut prior)?;
     let now = before.as_deref().map(|text| digest(text.as_bytes()));
-    // Nobody else has changed it since: an uninstall restores what was there first.
+    // If the file is unchanged since the last install, an uninstall restores the original text.
     let same = known.filter(|known| Some(&known.digest_after) == now.as_ref());
     let clean = match &before {
         Some(text) => target.content.uninstall(text, &prior).is_ok_and(|(left, _)| left == *text),
@@ -218,7 +218,7 @@ fn plan_file_install(plan: &Plan, target: &Target, records: &Records) -> Result<
 pub(crate) fn plan_uninstall(agent: Agent, scope: Scope, roots: &Roots, records: &Records) -> Plan {
     let mut plan = Plan::new(Action::Uninstall, agent, scope, roots);
     let mut targets = (agent.targets)(roots, scope);
-    // Files that were set up under another name or in another folder than today's.
+    // Add files that an earlier install set up under another name or in another folder.
     let is_own = |record: &&Record| {
         record.agent == agent.name && record.scope == scope && record.project == plan.project
     };
@@ -239,7 +239,7 @@ pub(crate) fn plan_uninstall(agent: Agent, scope: Scope, roots: &Roots, records:
     plan
 }
 
-/// What is set up in a file, by its name.
+/// Finds what is set up in a recorded file, by its file stem.
 fn content_by_name(targets: &[Target], path: &Path) -> Option<Content> {
     let stem = path.file_stem()?;
     targets.iter().find(|target| target.path.file_stem() == Some(stem)).map(|target| target.content)
@@ -265,7 +265,7 @@ fn plan_file_uninstall(
             if rest == Remainder::Blank && !stays { None } else { Some(left) }
         }
     };
-    // A file of ours that somebody has changed is backed up.
+    // Back up a file of ours that was edited.
     let edited = matches!(target.content, Content::OwnFile { text, .. } if after.is_none() && text != before);
     Ok(Some(FileChange {
         path: target.path.clone(),
@@ -281,14 +281,14 @@ fn plan_file_uninstall(
     }))
 }
 
-/// The text of a file before anything was installed, if a backup has it.
+/// The text of a file before the first install, if a backup has it.
 fn original_text(known: &Record) -> Option<String> {
     let wanted = known.digest_before.as_ref()?;
     let texts = known.backups.iter().filter_map(|path| fs::read_to_string(path).ok());
     texts.into_iter().find(|text| digest(text.as_bytes()) == *wanted)
 }
 
-/// A file's text; `None` if it does not exist.
+/// Reads a file's text. Returns `None` if the file does not exist.
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, Refusal> {
     match milepost::internal::fs::bounded::read(path, SETTINGS_LIMIT) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| Refusal::new("it is not UTF-8 text")),
@@ -297,13 +297,13 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, Refusal> {
     }
 }
 
-/// Resolves links, also of the folders of a file that does not exist yet.
+/// Resolves links, including those in the path of a file that does not exist yet.
 pub(super) fn resolve_links(path: &Path) -> Result<PathBuf, Refusal> {
     if let Ok(real) = fs::canonicalize(path) {
         return Ok(real);
     }
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_symlink()) {
-        return Err(Refusal::new("it is a link to a file that is not there"));
+        return Err(Refusal::new("it is a link to a file that does not exist"));
     }
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => Ok(resolve_links(parent)?.join(name)),

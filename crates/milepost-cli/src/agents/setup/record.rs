@@ -1,5 +1,6 @@
-//! The record of what was installed where, one small file in the user's state folder: it holds what an uninstall cannot
-//! read from the agents' files. Without it an uninstall still works, but drops containers that were empty before.
+//! Records what was installed where, in one small file in the user's state folder. It stores what an
+//! uninstall cannot derive from the agents' files. Without it, an uninstall still works, but also removes
+//! containers that were empty before.
 
 use std::fs;
 use std::io;
@@ -13,7 +14,7 @@ use super::content::PriorState;
 
 const NAME: &str = "agents.json";
 
-/// One file that was changed or made.
+/// One file that was changed or created.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(super) path: PathBuf,
@@ -23,11 +24,11 @@ pub(crate) struct Record {
     /// The project's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) project: Option<PathBuf>,
-    /// Whether the file was there before.
+    /// Whether the file existed before.
     pub(super) existed: bool,
-    /// The digest of the written text: while the file has it, nobody else has changed it.
+    /// Digest of the text that was written. A file with another digest was changed since.
     pub(super) digest_after: String,
-    /// The digest of the text that an uninstall restores.
+    /// Digest of the text that an uninstall restores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) digest_before: Option<String>,
     /// Copies of the file from before each change.
@@ -35,7 +36,7 @@ pub(crate) struct Record {
     pub(super) backups: Vec<PathBuf>,
     #[serde(flatten)]
     pub(super) prior: PriorState,
-    /// Folders that were made for it, outermost first.
+    /// Folders that were created for it, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) folders: Vec<PathBuf>,
 }
@@ -46,18 +47,18 @@ struct RecordFile {
     files: Vec<Record>,
 }
 
-/// All records, and where they are kept.
+/// All records, and the folder that stores them.
 #[derive(Debug)]
 pub(crate) struct Records {
     folder: Option<PathBuf>,
     content: RecordFile,
-    /// Locked while files are changed, so that two installs do not overlap.
+    /// Held while files are changed, so that two installs do not overlap.
     _lock: Option<fs::File>,
 }
 
 impl Records {
-    /// Reads the records, and locks them if files are going to be changed. Without the folder, or with a file that cannot
-    /// be parsed, there are no records.
+    /// Reads the records, and locks them for `Access::ReadWrite`. Returns no records if there is no folder or
+    /// the file cannot be parsed.
     pub(crate) fn open(folder: Option<PathBuf>, access: Access) -> io::Result<Self> {
         let mut held = None;
         if let (Some(folder), Access::ReadWrite) = (&folder, access) {
@@ -71,7 +72,7 @@ impl Records {
         Ok(Self { folder, content: content.unwrap_or_default(), _lock: held })
     }
 
-    /// No records, and nowhere to write them.
+    /// An empty set of records that is never written.
     pub(crate) fn none() -> Self {
         Self { folder: None, content: RecordFile::default(), _lock: None }
     }
@@ -112,12 +113,12 @@ impl Records {
     }
 }
 
-/// A digest of a file's content.
+/// The digest of a file's content.
 pub(super) fn digest(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().to_string()
 }
 
-/// Whether files are going to be changed.
+/// Whether the caller is going to change files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadWrite,

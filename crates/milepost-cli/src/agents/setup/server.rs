@@ -1,15 +1,15 @@
-//! The MCP server's entry in JSON settings: a member `milepost` among the agent's servers.
+//! The MCP server's entry in JSON settings: a member `milepost` in the agent's list of servers.
 
 use super::content::{InstallState, PriorState, Refusal};
 use super::edit::{Document, ItemPath};
 
-/// The name of the entry, with every agent.
+/// The name of the entry, the same for every agent.
 pub(super) const NAME: &str = "milepost";
 
 /// How an agent's settings list MCP servers.
 #[derive(Debug)]
 pub(crate) struct McpServer {
-    /// The member that holds all servers.
+    /// The member that contains all servers.
     pub(in crate::agents) list: &'static str,
     /// The JSON of our entry in it.
     pub(in crate::agents) entry: &'static str,
@@ -59,7 +59,7 @@ impl McpServer {
         classify_command(&command.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The program and its arguments.
+    /// The program and arguments of an entry.
     fn command(document: &Document, path: &ItemPath) -> Vec<String> {
         let mut command = Vec::new();
         for name in ["command", "args"] {
@@ -72,7 +72,7 @@ impl McpServer {
     }
 }
 
-/// What an entry is, by the command of its command: the program may be named by a path of the user's.
+/// Classifies an entry by its command. The user may have replaced the program name with a path.
 pub(super) fn classify_command(command: &[&str]) -> InstallState {
     let Some((program, arguments)) = command.split_first() else {
         return InstallState::Foreign("an MCP server named milepost without a command".into());
@@ -82,6 +82,9 @@ pub(super) fn classify_command(command: &[&str]) -> InstallState {
     }
     match arguments {
         ["mcp"] => InstallState::Current,
-        other => InstallState::Stale(format!("the MCP server is started with {}", other.join(" "))),
+        other => InstallState::Stale(format!(
+            "the MCP server's arguments are \"{}\" instead of \"mcp\"",
+            other.join(" ")
+        )),
     }
 }

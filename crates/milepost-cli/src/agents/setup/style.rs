@@ -1,18 +1,18 @@
-//! Detects the layout of a JSON file and writes values in it: newlines, indentation, colons, one line or many.
-//! In: a text and a container in it. Out: text to insert there. Changes nothing.
+//! Detects the layout of a JSON file (newlines, indentation, colons, one line or many) and formats values the
+//! same way. Takes a text and a container in it, returns the text to insert.
 
 use super::json::{Kind, Node};
 
 /// The layout around one container.
 pub(super) struct Style {
     newline: &'static str,
-    /// One step of indentation.
+    /// One level of indentation.
     unit: String,
-    /// Between a name and its value.
+    /// The text between a name and its value.
     colon: String,
-    /// Between two items on one line.
+    /// The text between two items on one line.
     gap: &'static str,
-    /// Whether items of the container have lines of their own.
+    /// Whether each item of the container starts a new line.
     lines: bool,
     /// The indentation of the container's items.
     indent: String,
@@ -21,7 +21,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// Looks at a container, and at the rest of the file where the container says nothing.
+    /// Detects the layout from a container, and from the rest of the file if the container does not show it.
     pub(super) fn of(text: &str, root: &Node, path: &[usize], container: &Node) -> Self {
         let newline = match text.find('\n') {
             Some(at) if text[..at].ends_with('\r') => "\r\n",
@@ -47,7 +47,7 @@ impl Style {
         Self { newline, unit, colon, gap, lines, indent, outer }
     }
 
-    /// The white space before an item that is added behind others. A line comment has to end first.
+    /// The white space before an item that follows others. A line comment must end first.
     pub(super) fn separator(&self, line_comment: bool) -> String {
         match self.lines || line_comment {
             true => format!("{}{}", self.newline, self.indent),
@@ -55,7 +55,7 @@ impl Style {
         }
     }
 
-    /// The content of a container with one item.
+    /// The content of a container with a single item.
     pub(super) fn only_item(&self, item: &str) -> String {
         match self.lines {
             true => format!("{}{}{item}{}{}", self.newline, self.indent, self.newline, self.outer),
@@ -86,7 +86,7 @@ impl Style {
             Kind::String(text) => into.push_str(&quote(text)),
             Kind::Literal(text) => into.push_str(text),
             Kind::Object(_) => self.write_items(["{", "}"], value, self.lines, indent, into),
-            // Short lists of words are easier to read on one line.
+            // Lists of strings are easier to read on one line.
             Kind::Array(items) => {
                 let words = items.iter().all(|item| matches!(item.value.kind, Kind::String(_)));
                 self.write_items(["[", "]"], value, self.lines && !words, indent, into);
@@ -125,12 +125,12 @@ impl Style {
     }
 }
 
-/// A text as a JSON string.
+/// Quotes a text as a JSON string.
 pub(super) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Whether only blanks are before a position on its line, and the blanks at the start of that line.
+/// Whether only blanks precede a position on its line, and the blanks at the start of that line.
 fn line_start(text: &str, at: usize) -> (bool, &str) {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = &text[start..at];
@@ -138,15 +138,15 @@ fn line_start(text: &str, at: usize) -> (bool, &str) {
     (start > 0 && blanks == before.len(), &before[..blanks])
 }
 
-/// One step of indentation: that of the first member that has a line of its own.
+/// One level of indentation: that of the first member that starts a line.
 fn unit(text: &str, root: &Node) -> String {
     let starts = root.items().iter().map(|item| line_start(text, item.span.start));
     let found = starts.filter(|(own, _)| *own).map(|(_, indent)| indent).next();
-    // Members that are not indented at all say nothing about what is in them.
+    // Members without indentation do not show how nested values are indented.
     found.filter(|indent| !indent.is_empty()).unwrap_or("  ").to_owned()
 }
 
-/// What the file puts between a name and its value.
+/// The text that the file puts between a name and its value.
 fn colon(text: &str, root: &Node) -> Option<String> {
     let first = root.items().first()?;
     let between = text.get(first.span.start..first.value.span.start)?;

@@ -1,4 +1,5 @@
-//! What editing must keep, for settings of every kind: generated ones, and ten that people write.
+//! Checks that an uninstall restores the settings from before the install, for generated and for handwritten
+//! settings.
 
 use proptest::prelude::*;
 
@@ -15,13 +16,17 @@ fn is_jsonc(content: &Content) -> bool {
     matches!(content, Content::Settings { dialect: super::json::Dialect::Jsonc, .. })
 }
 
-/// Installs twice and takes back, knowing nothing but the file.
+/// Installs twice, then uninstalls with the recorded prior state. Returns the text that remains.
 fn round(content: &Content, text: &str) -> String {
     let mut prior = PriorState::default();
     let installed = content.install(Some(text), &mut prior).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
     let state = content.install_state(Some(&installed)).unwrap();
     assert!(state.iter().all(|(_, s)| *s == InstallState::Current), "{state:?} in {installed}");
-    assert_eq!(content.install(Some(&installed), &mut prior).unwrap(), installed, "twice is once");
+    assert_eq!(
+        content.install(Some(&installed), &mut prior).unwrap(),
+        installed,
+        "a second install changes nothing"
+    );
     let (left, rest) = content.uninstall(&installed, &prior).unwrap();
     if rest == Remainder::Blank {
         assert_eq!(left.trim(), "{}");
@@ -99,7 +104,7 @@ fn old_entries_are_brought_up_to_date_in_place() {
     assert!(
         value["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().ends_with("|| cat >/dev/null")
     );
-    assert_eq!(value["hooks"]["Stop"][1]["hooks"][0]["command"], "b", "others keep their place");
+    assert_eq!(value["hooks"]["Stop"][1]["hooks"][0]["command"], "b", "other entries keep their position");
     assert_eq!(value["hooks"]["PreToolUse"][0]["hooks"], serde_json::json!([{"command": "c"}]));
     let (left, _) = content.uninstall(&installed, &PriorState::default()).unwrap();
     assert_eq!(
@@ -119,7 +124,7 @@ fn a_server_of_the_users_own_stays() {
     assert_eq!(content.install(Some(path), &mut PriorState::default()).unwrap(), path);
 }
 
-/// White space that any of the agents reads.
+/// White space that every agent accepts.
 fn space() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => Just(String::new()),
@@ -150,7 +155,7 @@ fn name() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Any value, in any layout; `gap` makes what stands between tokens, `tail` says whether a last comma may be there.
+/// Any value in any layout. `gap` generates the text between tokens; `tail` allows trailing commas.
 fn value(gap: BoxedStrategy<String>, tail: bool) -> BoxedStrategy<String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -185,7 +190,7 @@ fn document(gap: BoxedStrategy<String>, tail: bool) -> impl Strategy<Value = Str
         .prop_map(|(a, members, b)| format!("{a}{{{}}}{b}", members.join(",")))
 }
 
-/// An empty container may come back without the blanks in it: only the record knows those.
+/// Removes blanks from empty containers, because an uninstall without the record may drop them.
 fn without_blanks_in_empty_ones(text: &str) -> String {
     let mut result = String::new();
     for c in text.chars() {
@@ -201,7 +206,7 @@ fn without_blanks_in_empty_ones(text: &str) -> String {
 }
 
 fn comes_back(text: &str, content: &Content) -> Result<(), TestCaseError> {
-    // What a blank file was before only the record knows.
+    // Only the record can restore a blank file.
     prop_assume!(!text.trim().is_empty());
     let mut prior = PriorState::default();
     let Ok(installed) = content.install(Some(text), &mut prior) else { return Ok(()) };

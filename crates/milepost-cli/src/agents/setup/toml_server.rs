@@ -1,6 +1,6 @@
-//! The MCP server's entry in TOML settings: a table at the end of the file, every other byte left as it is.
-//! The table is added and removed as text, because `toml_edit` loses CRLF, a byte order mark and a missing final newline.
-//! Every result is parsed again and compared with what was asked for.
+//! The MCP server's entry in TOML settings: a table at the end of the file. Every other byte stays unchanged.
+//! The table is added and removed as text, because `toml_edit` loses CRLF, a byte order mark and a missing
+//! final newline. Every result is parsed again and compared with the intended value.
 
 use toml::{Table, Value};
 
@@ -29,7 +29,7 @@ fn state_of(table: &Table) -> InstallState {
     classify_command(&command)
 }
 
-/// The text with the entry.
+/// Returns the text with the entry.
 pub(super) fn install(text: &str) -> Result<String, Refusal> {
     let before = parse(text)?;
     let base = match state_of(&before) {
@@ -59,7 +59,7 @@ pub(super) fn install(text: &str) -> Result<String, Refusal> {
     }
 }
 
-/// The text without the entry and what belongs to it.
+/// Returns the text without the entry and its sub-tables.
 pub(super) fn uninstall(text: &str) -> Result<String, Refusal> {
     let mut wanted = parse(text)?;
     if matches!(state_of(&wanted), InstallState::Absent | InstallState::Foreign(_)) {
@@ -73,7 +73,7 @@ pub(super) fn uninstall(text: &str) -> Result<String, Refusal> {
     }
     let removed = remove_table(text);
     let mut after = parse(&removed)?;
-    // A header of the list alone may stay.
+    // An empty `[mcp_servers]` header may remain.
     if after.get(LIST).and_then(Value::as_table).is_some_and(Table::is_empty) {
         after.remove(LIST);
     }
@@ -99,7 +99,7 @@ fn remove_table(text: &str) -> String {
         }
         let next =
             (at + 1..lines.len()).find(|n| lines[*n].trim_start().starts_with('[')).unwrap_or(lines.len());
-        // Comments and blank lines before the next table are about that one.
+        // Comments and blank lines before the next table belong to that table.
         let has_content = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
         let end = at + 1 + lines[at + 1..next].iter().rposition(has_content).map_or(0, |last| last + 1);
         if kept.last().is_some_and(|line| line.trim().is_empty()) {

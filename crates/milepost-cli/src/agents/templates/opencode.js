@@ -1,21 +1,21 @@
-// Written by `milepost agents install`; `milepost agents uninstall` removes it. Without this line the file is yours.
+// Written by `milepost agents install`; `milepost agents uninstall` removes it. Delete this line to keep the file as your own.
 //
-// Tells Milepost what happens in OpenCode, one short process an event, and brings the brief of interrupted work into a
-// new session. Nothing here throws into OpenCode, and nothing happens where milepost is not installed.
+// Reports OpenCode's events to Milepost, with one short-lived process per event, and adds the brief of interrupted work
+// to a new session. Never throws into OpenCode, and does nothing if milepost is not installed.
 
 import { spawn, spawnSync } from "node:child_process"
 
 const PROGRAM = "milepost"
 const ARGUMENTS = ["hook", "opencode"]
-/** How long a hook may take, and how long OpenCode waits for an answer. Milliseconds. */
+/** Timeout of a hook, and how long OpenCode waits for its answer, in milliseconds. */
 const TIMEOUT = 10_000
 const PATIENCE = 5_000
-/** How many events may wait; beyond that the newest are left out. */
+/** Maximum number of queued events. Further events are dropped. */
 const WAITING = 200
-/** Longer strings are sent with their middle left out. */
+/** Maximum length of a string. Longer ones are sent without their middle. */
 const LONGEST = 16_384
 
-/** Events that say something about a session as such. */
+/** Events to report, in addition to failed tool calls. */
 const RELEVANT = new Set([
   "session.created",
   "session.compacted",
@@ -37,7 +37,7 @@ function shorter(value, depth = 0) {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, shorter(item, depth + 1)]))
 }
 
-/** The text that an answer holds: plain, or in the JSON that other agents' hooks use. */
+/** Extracts the text from an answer: plain text, our own JSON, or the JSON that other agents' hooks use. */
 function textOf(answer) {
   const text = answer.trim()
   if (!text.startsWith("{")) return text
@@ -50,7 +50,7 @@ function textOf(answer) {
   }
 }
 
-/** Starts hooks one after the other, so that they arrive in the order in which things happened. */
+/** Runs hooks one at a time, so that Milepost receives events in order. */
 function messenger(directory, worktree) {
   const queue = []
   let running = false
@@ -100,7 +100,7 @@ function messenger(directory, worktree) {
     if (!running && queue.length > 0) start(queue.shift())
   }
 
-  /** Gives what the hook printed; the empty text if it was late, failed or is not there. */
+  /** Resolves to the hook's output, or to an empty string if the hook could not run. */
   function send(event, data) {
     if (missing || queue.length >= WAITING) return Promise.resolve("")
     return new Promise((resolve) => {
@@ -117,7 +117,7 @@ function messenger(directory, worktree) {
     return Promise.race([send(event, data), late]).finally(() => clearTimeout(timer))
   }
 
-  // What still waits when OpenCode ends would be lost: it is sent now, within two seconds in all.
+  // Send the events that are still queued when OpenCode exits, within two seconds in total.
   process.on("exit", () => {
     const until = Date.now() + 2_000
     while (!missing && queue.length > 0 && Date.now() < until) {
@@ -136,16 +136,16 @@ function messenger(directory, worktree) {
 
 function hooksFor(directory, worktree) {
   const { send, ask } = messenger(directory, worktree)
-  /** When a tool call began. */
+  /** Start time of each tool call. */
   const began = new Map()
-  /** Sessions that were made while we looked; another one that appears was resumed. */
+  /** Sessions created since the plugin was loaded. Any other session was resumed. */
   const created = new Set()
-  /** The session that a sub-agent's session works for. */
+  /** The parent session of each sub-agent's session. */
   const parents = new Map()
-  /** The brief of each session, or the promise of it. */
+  /** A promise of the brief, for each session. */
   const briefs = new Map()
   const compacted = new Set()
-  /** Failed tool calls that were told of. */
+  /** Failed tool calls that were already reported. */
   const failed = new Set()
 
   const root = (session) => {
@@ -158,14 +158,14 @@ function hooksFor(directory, worktree) {
     try {
       await hook(...given)
     } catch {
-      // OpenCode goes on whatever happens here.
+      // Errors here must not affect OpenCode.
     }
   }
 
   function onSession(type, data) {
     const session = data.sessionID ?? data.info?.id
     if (type === "session.created") {
-      // It is told of when it asks for the brief, at its first prompt.
+      // The session is reported when it requests the brief, at its first prompt.
       created.add(session)
       if (data.info?.parentID) parents.set(session, data.info.parentID)
       return
@@ -190,7 +190,7 @@ function hooksFor(directory, worktree) {
     send("event:message.part.updated", shorter({ ...data, sessionID: root(data.sessionID ?? part.sessionID), duration_ms }))
   }
 
-  /** Asks for the brief, once a session and after each compaction. */
+  /** Requests the brief, once per session and after each compaction. */
   function brief(session) {
     if (!briefs.has(session)) {
       const source = compacted.delete(session) ? "compact" : created.has(session) ? "startup" : "resume"
@@ -209,9 +209,9 @@ function hooksFor(directory, worktree) {
 
     "chat.message": safely(async (input, output) => {
       if (isChild(input?.sessionID)) return
-      // Before the first word is kept, so that the session is still a new one when it asks.
+      // Request the brief before the first prompt is recorded, while the session is still new to Milepost.
       if (input?.sessionID) brief(input.sessionID)
-      // Pictures and files are not Milepost's matter.
+      // Milepost does not record images and files.
       const parts = (output?.parts ?? []).filter((part) => part?.type === "text")
       send("chat.message", shorter({ i: input, o: { message: output?.message, parts } }))
     }),
@@ -229,8 +229,8 @@ function hooksFor(directory, worktree) {
       send("tool.execute.after", shorter(data))
     }),
 
-    // Fires for every request, also for the one that makes up a title: the answer stands in every request from then on, as
-    // it would in a conversation.
+    // Runs for every request, including the one that generates a title. The brief is added to every request, as if it were
+    // part of the conversation.
     "experimental.chat.system.transform": safely(async (input, output) => {
       const session = input?.sessionID
       if (!session || isChild(session) || !Array.isArray(output?.system)) return
@@ -248,7 +248,7 @@ function hooksFor(directory, worktree) {
 
 export const Milepost = async ({ directory, worktree } = {}) => {
   try {
-    // The user's plugin and the project's may both be there: one of them speaks, also after OpenCode loads them again.
+    // The user's and the project's plugin may both be installed. Only one is active, even after OpenCode reloads them.
     const here = (globalThis[Symbol.for("milepost.opencode")] ??= new Map())
     const place = directory ?? process.cwd()
     if ((here.get(place) ?? import.meta.url) !== import.meta.url) return {}

@@ -1,5 +1,6 @@
-//! Builds the page to be fitted: sections that must be kept stay verbatim, all others become one entry per line. Drops
-//! only empty lines, comments, table delimiters and exact duplicates. Parts of deltas join the sections they belong to.
+//! Builds the page to be fitted. Sections that must be kept stay verbatim; all others are split into one
+//! entry per line. Parts of deltas are added to the sections they belong to. Must not drop anything except
+//! empty lines, comments, thematic breaks, table headers and exact duplicates.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ use super::page::Page;
 use super::{FitOptions, PREAMBLE_NAME, Rank};
 
 pub(super) fn build_page<'a>(brief: &'a Brief, options: &'a FitOptions<'_>) -> Page<'a> {
-    // About as many lines as there are.
+    // A rough estimate of the number of lines.
     let lines = brief.text().len() / 64;
     let mut page = Page::new(options.counter, options.budget, options.full_command.as_deref(), lines);
     if let Some(front) = brief.front_matter() {
@@ -68,14 +69,14 @@ pub(super) fn build_page<'a>(brief: &'a Brief, options: &'a FitOptions<'_>) -> P
     page
 }
 
-/// Lines that were added already, with their part.
+/// The lines added so far, each with the index of its part.
 type SeenLines<'a> = HashSet<(usize, &'a str)>;
 
 fn heading_lines<'a>(brief: &'a Brief, section: &Section) -> &'a str {
     brief.slice(section.range.start..section.content.start)
 }
 
-/// A section's source, with at most one empty line at its end: it may end the block above it.
+/// A section's source with at most one trailing empty line, which may be needed to end the last block.
 fn verbatim_source<'a>(brief: &'a Brief, section: &Section) -> &'a str {
     let source = brief.source(section);
     let bare = source.trim_end();
@@ -84,7 +85,7 @@ fn verbatim_source<'a>(brief: &'a Brief, section: &Section) -> &'a str {
     source.get(..bare.len() + kept).unwrap_or(source)
 }
 
-/// Adds the lines of some content to a part, without duplicates.
+/// Adds the lines of `content` to a part, without duplicates.
 fn add_entries<'a>(page: &mut Page<'a>, seen: &mut SeenLines<'a>, part: usize, rank: Rank, content: &'a str) {
     for (block, source) in split_blocks(content, Granularity::Lines) {
         let bare = trim_blanks(source);
@@ -103,8 +104,8 @@ fn add_entries<'a>(page: &mut Page<'a>, seen: &mut SeenLines<'a>, part: usize, r
     }
 }
 
-/// Splits a block into lines that can be removed one by one, without line ends: rows without table syntax, text by
-/// sentence.
+/// Splits a block into lines that can be removed one by one. Table rows become list items, and paragraphs
+/// become one line per sentence.
 pub(super) fn split_lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'a, str>)) {
     match block {
         Block::TableRow => {
@@ -134,7 +135,7 @@ pub(super) fn split_lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut
                 add(Cow::Borrowed(bare));
             }
         }
-        // Indented, a line of code is never read as a mark, and none needs the fence.
+        // Indented code needs no fence and is never parsed as Markdown.
         Block::Code => {
             let mut inside: Vec<_> = source.lines().map(str::trim_end).collect();
             let opened = inside.first().and_then(|line| parse_fence(line));

@@ -1,4 +1,5 @@
-//! Shorter forms of a line: its first clause, its first words, its form when joined with others. Cuts end in `…`.
+//! Shortens lines: to the first clause, to the first words, or to the form used when lines are joined. A
+//! line that was cut ends in `…`. Also splits text into sentences.
 
 use std::borrow::Cow;
 
@@ -27,8 +28,9 @@ pub(super) fn split_sentences(text: &str) -> Vec<&str> {
     found
 }
 
-/// Whether a mark ends a sentence: not after another mark, as in "etc.).", nor within a number, nor after one of two
-/// digits at most, which may be a day ("3. März") or that of an item.
+/// Whether the punctuation at `at` ends a sentence. It does not after other punctuation (`etc.).`), inside a
+/// number, or after a number of one or two digits, which may be a date (`3. März`) or the number of a list
+/// item.
 fn ends_sentence(text: &str, at: usize) -> bool {
     let (before, rest) = (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default());
     let digits = before.bytes().rev().take_while(u8::is_ascii_digit).count();
@@ -40,7 +42,7 @@ fn ends_sentence(text: &str, at: usize) -> bool {
         && rest.trim_start().chars().next().is_some_and(begins)
 }
 
-/// Words after a blank that begin a reason or an aside.
+/// Words that start a reason or an aside if they follow a space.
 const ASIDE_MARKERS: [&str; 11] = [
     "— ",
     "– ",
@@ -54,14 +56,14 @@ const ASIDE_MARKERS: [&str; 11] = [
     "parce que ",
     "потому ",
 ];
-/// Minimum bytes of a line before an aside, the end of a clause, or a comma, for a cut there: the main statement is this
-/// long in nearly all lines.
+/// Minimum number of bytes before a cut at an aside, at the end of a clause, or at a comma. In nearly all
+/// lines, the main statement is at least this long.
 const MIN_BEFORE_ASIDE: usize = 20;
 const MIN_BEFORE_CLAUSE: usize = 40;
 const MIN_BEFORE_COMMA: usize = 55;
 
-/// A line's first clause, if there is more: its statement without reasons. Text after a colon, a question mark or an
-/// arrow is not a reason.
+/// The first clause of a line, without reasons; `None` if nothing can be cut. Text after a colon, a question
+/// mark or an arrow is not a reason.
 pub(super) fn first_clause(line: &str) -> Option<String> {
     let text = line.trim_end();
     if text.contains("~~") || text.contains('→') || text.contains("->") {
@@ -77,7 +79,7 @@ pub(super) fn first_clause(line: &str) -> Option<String> {
 /// Whether a clause of `len` bytes ends at this byte.
 fn ends_clause(text: &str, at: usize, byte: u8, len: usize) -> bool {
     let rest = text.get(at + 1..).unwrap_or_default();
-    // Chinese and Japanese have no blanks.
+    // Chinese and Japanese have no spaces between words.
     let breaks = rest.starts_with(|c: char| c == ' ' || c >= '\u{2e80}');
     match byte {
         b' ' => ASIDE_MARKERS.iter().any(|word| rest.starts_with(word)),
@@ -92,7 +94,7 @@ fn ends_clause(text: &str, at: usize, byte: u8, len: usize) -> bool {
     }
 }
 
-/// A step without its outcome: up to the second arrow.
+/// A step without its outcome, which follows the second arrow; `None` if it has none.
 pub(super) fn drop_outcome(line: &str) -> Option<String> {
     let text = line.trim_end();
     let bytes = text.as_bytes();
@@ -104,8 +106,8 @@ pub(super) fn drop_outcome(line: &str) -> Option<String> {
     cut_at(text, second)
 }
 
-/// A line in the form used when joined with others: without list marker, heading marks and full stop. Code stays
-/// unchanged.
+/// A line in the form used when joined with others: without list marker, heading marks and full stop. Code
+/// stays unchanged.
 pub(super) fn to_joined_form(line: &str) -> String {
     if line.starts_with("    ") {
         return [line, "; "].concat();
@@ -120,7 +122,7 @@ pub(super) fn to_joined_form(line: &str) -> String {
     [&escape_line_start(end.trim_start()), "; "].concat()
 }
 
-/// A text in a form that is plain text at the beginning of a line, not Markdown syntax.
+/// Makes text a list item if it would be Markdown syntax at the start of a line.
 pub(super) fn escape_line_start(text: &str) -> Cow<'_, str> {
     if text.starts_with(['#', '<', '>', '|', '=']) || text.starts_with("~~~") || text.starts_with("```") {
         return Cow::Owned(["- ", text].concat());
@@ -128,16 +130,16 @@ pub(super) fn escape_line_start(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// The first words of a line, if there are more.
+/// The first `most` words of a line; `None` if it is not longer.
 pub(super) fn first_words(line: &str, most: usize) -> Option<String> {
     let text = line.trim_end();
-    // A character takes at least two bytes where it counts for three.
+    // A character that counts as three letters takes at least two bytes.
     if text.len() * 3 / 2 <= most * 9 && memchr_iter(b' ', text.as_bytes()).count() <= most {
         return None;
     }
     let (mut n, mut letters) = (0, 0);
     for (at, byte) in text.bytes().enumerate() {
-        // The bytes of a character after its first count for nothing.
+        // Continuation bytes of a character do not count.
         letters += match byte {
             ..0x80 => 1,
             0x80..0xc0 => 0,
@@ -154,7 +156,7 @@ pub(super) fn first_words(line: &str, most: usize) -> Option<String> {
 /// The line cut at `end`, with an ellipsis; `None` if that saves too little.
 fn cut_at(text: &str, end: usize) -> Option<String> {
     let kept = text.get(..end)?.trim_end_matches([' ', ',', ';', ':', '(', '→', '-', '.', '—', '–']);
-    // Marks that were opened and not closed would swallow what follows.
+    // Unclosed marks would affect the text that follows.
     let is_bold = kept.contains('*') && kept.matches("**").count() % 2 == 1;
     let bold = if is_bold { kept.find("**") } else { None };
     let mut short = String::with_capacity(kept.len() + 4);
@@ -166,7 +168,7 @@ fn cut_at(text: &str, end: usize) -> Option<String> {
     if short.len() + 4 >= text.len() || short.trim().is_empty() {
         return None;
     }
-    // On one line with others, it stays there.
+    // A joined line must not end in a newline.
     short.push_str(if text.ends_with(';') { "… " } else { "…\n" });
     Some(short)
 }

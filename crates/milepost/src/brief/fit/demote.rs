@@ -1,6 +1,6 @@
-//! The first demotion sequence. Sections that must be kept stay unchanged; entries with the least value per token go
-//! first, so files go last, and the newest files still in work keep their names. Each step takes the oldest entries
-//! first.
+//! The first demotion sequence. Removes the entries with the least value per token first. Files are removed
+//! last, and the newest active files keep their names. Most steps start with the oldest entries. Must not
+//! change the sections that must be kept.
 
 use std::ops::ControlFlow;
 
@@ -9,13 +9,13 @@ use super::notice::NoticeDetail;
 use super::page::Page;
 use super::{FitFlow, Rank, SectionKind};
 
-/// How many of the newest steps and of the newest files count as recent.
+/// Number of newest steps, and of newest files, that count as recent.
 const RECENT_ENTRIES: usize = 5;
-/// More paths than this tell a reader little.
+/// Maximum number of finished files, and of active files, once lists are cut; more are of little use.
 const MAX_PATHS: usize = 24;
-/// How many of the newest files are named even when kept sections shrink.
+/// Number of newest active files that stay listed even if sections that must be kept are shortened.
 const ALWAYS_NAMED_FILES: usize = 12;
-/// How many first lines of a text without sections say what it is about; its last lines give the state.
+/// Number of opening lines that state the topic of a text without sections, and are removed last.
 const OPENING_LINES: usize = 4;
 
 /// Applies demotion steps until the page fits.
@@ -36,13 +36,13 @@ pub(super) fn demote_until_fits(page: &mut Page<'_>) -> FitFlow {
     let (many_active, few_active) = split_newest(&active, MAX_PATHS);
     let (unnamed, _) = split_newest(&active, ALWAYS_NAMED_FILES);
     let technical = reversed(&technical);
-    // Without any section that must be kept, everything else is kept as far as possible.
+    // If no section must be kept, other text is kept as long as possible.
     let (other, text) = if nothing_known {
         (Vec::new(), middle_then_opening(&other))
     } else {
         (reversed(&other), Vec::new())
     };
-    // In the order of their removal.
+    // In order of removal.
     page.set_count_order(
         [
             delta.as_slice(),
@@ -89,19 +89,19 @@ pub(super) fn demote_until_fits(page: &mut Page<'_>) -> FitFlow {
     remove_entries(page, &text)
 }
 
-/// Removes the names of files too, so that only the sections that must be kept remain.
+/// Removes the file names too, so that only the sections that must be kept remain.
 pub(super) fn remove_all_files(page: &mut Page<'_>) -> FitFlow {
     let files = entries_with_rank(page, |rank| matches!(rank, Rank::Artifact { .. }));
     remove_entries(page, &files)
 }
 
-/// Lines of a text without sections in the order of their removal: all after the opening, then the opening.
+/// The lines of a text without sections in order of removal: first those after the opening, then the opening.
 fn middle_then_opening(lines: &[usize]) -> Vec<usize> {
     let (opening, rest) = lines.split_at(OPENING_LINES.min(lines.len()));
     [rest, &reversed(opening)].concat()
 }
 
-/// Joins steps and facts onto one line each, under short headings.
+/// Joins the lines of facts, steps and files into one line per section, under short headings.
 fn compact_sections(page: &mut Page<'_>) -> FitFlow {
     for kind in [SectionKind::Technical, SectionKind::PlayByPlay, SectionKind::Artifacts] {
         parts_of_kind(page, kind).into_iter().for_each(|part| page.compact_part(part));
@@ -123,7 +123,7 @@ fn reversed(all: &[usize]) -> Vec<usize> {
     all.iter().rev().copied().collect()
 }
 
-/// Applies each shortening to all entries before the next one.
+/// Applies each shortening to all entries before it applies the next one.
 pub(super) fn shorten_entries(page: &mut Page<'_>, entries: &[usize], shortenings: &[Shortening]) -> FitFlow {
     for shortening in shortenings {
         for at in entries {
@@ -146,7 +146,7 @@ fn keep_only_paths(page: &mut Page<'_>, entries: &[usize]) -> FitFlow {
     entries.iter().try_for_each(|at| page.keep_only_path(*at))
 }
 
-/// Reduces the front matter to the lines of some keys.
+/// Reduces the front matter to the lines with these keys.
 pub(super) fn reduce_front_matter(page: &mut Page<'_>, keys: &[&str]) -> FitFlow {
     let line = |key: &&str| {
         let found = page.front_matter.text.lines().find(|line| line.starts_with(key));

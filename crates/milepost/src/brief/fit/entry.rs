@@ -1,5 +1,5 @@
-//! One line of the page that can be demoted. Its tokens are counted only when needed; shortenings requested before that
-//! are queued and applied then.
+//! One line of the page that can be shortened or removed. Its tokens are counted only when needed;
+//! shortenings requested before that are queued.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::Rank;
 use super::clip;
 use super::folders::Slot;
 
-/// Words that `FirstWords` keeps of a line.
+/// Maximum number of words that `FirstWords` keeps.
 const MAX_WORDS: usize = 12;
 
 /// How much of an entry the page shows.
@@ -17,7 +17,7 @@ const MAX_WORDS: usize = 12;
 pub(super) enum Visibility {
     Full,
     Shortened,
-    /// In its folder's line, with what changed in it.
+    /// In its folder's line, with a note on what changed.
     FolderNote(Slot),
     /// Only its path, in its folder's line.
     FolderPath(Slot),
@@ -33,10 +33,10 @@ impl Visibility {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shortening {
     DropOutcome,
-    /// Its first clause, without reasons.
+    /// Keep the first clause, without reasons.
     FirstClause,
     FirstWords,
-    /// On one line with the others of its section.
+    /// Join with the other lines of its section.
     JoinLines,
 }
 
@@ -45,11 +45,13 @@ pub(super) struct Entry<'a> {
     pub(super) rank: Rank,
     pub(super) part: usize,
     pub(super) visibility: Visibility,
-    /// The line in its current form; until it is counted, its newline may be missing, or all of it for a file.
+    /// The line in its current form. Until it is counted, the newline may be missing, and the line of a file
+    /// is empty.
     text: Cow<'a, str>,
     pub(super) file: Option<Artifact<'a>>,
     cost: Option<u64>,
-    /// Shortenings to apply when it is counted, in this order; it is counted when they become too many.
+    /// Shortenings to apply in this order when it is counted. If there is no room for another one, it is
+    /// counted immediately.
     pending: [Option<Shortening>; 4],
 }
 
@@ -67,7 +69,7 @@ impl<'a> Entry<'a> {
         &self.text
     }
 
-    /// Its cost so far: 0 until it is counted.
+    /// Its cost; 0 until it is counted.
     pub(super) fn cost(&self) -> u64 {
         self.cost.unwrap_or(0)
     }
@@ -76,7 +78,7 @@ impl<'a> Entry<'a> {
         self.cost.is_some()
     }
 
-    /// Counts the line after applying the pending shortenings.
+    /// Counts the line and applies the pending shortenings.
     pub(super) fn count_tokens(&mut self, counter: &TokenCounter<'_>) {
         if let Some(file) = &self.file {
             self.text = Cow::Owned(file.to_compact_line());
@@ -89,7 +91,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Shortens the line, now or when it is counted.
+    /// Shortens the line; if it is not counted yet, queues the shortening.
     pub(super) fn shorten(&mut self, shortening: Shortening, counter: &TokenCounter<'_>) {
         if self.cost.is_none() {
             if let Some(free) = self.pending.iter_mut().find(|shortening| shortening.is_none()) {
@@ -111,7 +113,7 @@ impl<'a> Entry<'a> {
         (self.text, self.cost) = (Cow::Owned(text), Some(new));
     }
 
-    /// How much a shortening would save, once the line is counted.
+    /// The cost that a shortening would save, if the line is counted.
     pub(super) fn savings(&self, shortening: Shortening, counter: &TokenCounter<'_>) -> u64 {
         shortening.apply(&self.text).map_or(0, |text| self.cost().saturating_sub(counter.quarters(&text)))
     }
@@ -127,7 +129,7 @@ impl<'a> Entry<'a> {
 }
 
 impl Shortening {
-    /// The shortened line; `None` if it stays as it is.
+    /// The shortened line; `None` if it cannot be shortened this way.
     fn apply(self, line: &str) -> Option<String> {
         match self {
             Self::DropOutcome => clip::drop_outcome(line),

@@ -1,5 +1,5 @@
-//! Groups files by folder, with notes on what changed: `- src/: a.rs: parses; b.rs, io/c.rs`. A folder with few files
-//! shares the line of its top-level folder, or has none. Each path appears once.
+//! Groups files by folder, with notes on what changed: `- src/: a.rs: parses; b.rs, io/c.rs`. A folder with
+//! few files shares the line of its top-level folder, or a line of full paths. Each path appears once.
 
 use std::borrow::Cow;
 
@@ -8,43 +8,43 @@ use foldhash::HashMap;
 use super::super::TokenCounter;
 use super::super::blocks::{code_span, join_words};
 
-/// The overhead of a folder line, in letters: a line of its own must save more than this.
+/// The overhead of a folder line in bytes; a separate line must save more than this.
 const LINE_OVERHEAD: usize = 8;
 
-/// A folder line and the index of a file in it.
+/// The index of a folder line, and of a file in it.
 pub(super) type Slot = (usize, usize);
 
 #[derive(Debug)]
 struct FileName<'a> {
     name: Cow<'a, str>,
-    /// What changed in it; may be empty.
+    /// What changed in the file; may be empty.
     note: Cow<'a, str>,
 }
 
-/// Files of one folder, by their names.
+/// The line of one folder, with the names of its files.
 #[derive(Debug)]
 struct FolderLine<'a> {
     folder: Cow<'a, str>,
     /// `None` for removed files.
     names: Vec<Option<FileName<'a>>>,
-    /// How many of them are not removed.
+    /// Number of files that are not removed.
     shown: usize,
     counted: usize,
-    /// The cost of the line without names, once one of them is counted.
+    /// The cost of the line without names; set when the first name is counted.
     cost: u64,
 }
 
-/// Which line the files of a folder go to.
+/// The line that the files of a folder are assigned to.
 #[derive(Debug, Default)]
 struct FolderLayout {
     files: usize,
-    /// Where their paths are split: after the folder, after its top-level folder, or not at all.
+    /// The offset at which their paths are split: after the folder, after its top-level folder, or 0.
     cut: usize,
-    /// Their line, once it has one of them.
+    /// The index of their line, once a file was added to it.
     line: Option<usize>,
 }
 
-/// The lines of a section, in the order in which their first files came.
+/// The folder lines of a section, in the order of their first files.
 #[derive(Debug, Default)]
 pub(super) struct Folders<'a> {
     all: Vec<FolderLine<'a>>,
@@ -90,7 +90,7 @@ impl<'a> Folders<'a> {
         }
         let layout = self.layouts.get_mut(parent_folder(&path))?;
         let (folder, mut name) = split_path(&path, layout.cut);
-        // Among others, a comma would make two of it, and a backtick would begin code.
+        // In a list, a comma would split the name, and a backtick would start a code span.
         if name.contains([',', ';', '`']) {
             name = Cow::Owned(code_span(&name));
         }
@@ -115,7 +115,7 @@ impl<'a> Folders<'a> {
         }
     }
 
-    /// The cost of a name with its note, and of its folder if nothing in it was counted before.
+    /// The cost of a name with its note, and of its folder line if this is the first name counted.
     pub(super) fn count_tokens(&mut self, (folder, name): Slot, counter: &TokenCounter<'_>) -> (u64, u64) {
         let Some(folder) = self.all.get_mut(folder) else { return (0, 0) };
         let Some(Some(name)) = folder.names.get(name) else { return (0, 0) };
@@ -134,7 +134,7 @@ impl<'a> Folders<'a> {
         (name, folder.cost)
     }
 
-    /// Removes a name from those counted; returns the cost of its folder if it was the last of them.
+    /// Uncounts a name; returns the cost of its folder line if no counted name remains.
     pub(super) fn uncount_tokens(&mut self, (folder, _): Slot) -> u64 {
         let Some(folder) = self.all.get_mut(folder) else { return 0 };
         folder.counted -= 1;
@@ -168,7 +168,8 @@ impl<'a> Folders<'a> {
     }
 }
 
-/// The folder of a path, with its slash; one whose marks would be misread has none.
+/// The folder of a path, with its slash. Empty for a path with a comma, a colon or a semicolon, which would
+/// be misread in a folder line.
 fn parent_folder(path: &str) -> &str {
     let end = match path.rfind('/') {
         Some(slash) if slash + 1 < path.len() && !path.bytes().any(|b| matches!(b, b',' | b':' | b';')) => {
@@ -179,7 +180,7 @@ fn parent_folder(path: &str) -> &str {
     path.get(..end).unwrap_or_default()
 }
 
-/// The first folder of several, with its slash.
+/// The top-level folder of a folder path, with its slash.
 fn top_folder(folder: &str) -> &str {
     let root = usize::from(folder.starts_with('/'));
     let end = folder.get(root..).and_then(|rest| rest.find('/')).map_or(0, |slash| root + slash + 1);

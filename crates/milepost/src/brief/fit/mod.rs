@@ -1,7 +1,7 @@
-//! Fits a brief into a token budget by a fixed sequence of demotion steps, applied until the brief fits. Input: a brief
-//! and a budget. Output: Markdown within the budget, and what was omitted. Each step only removes text and leftover
-//! space is not filled, so that a larger budget never holds less. Sections that must be kept stay verbatim in the first
-//! sequence (`demote`); the second one (`shrink`) shortens them, and the result says so.
+//! Fits a brief into a token budget. Takes a brief and a budget, returns Markdown and the omissions. Applies
+//! demotion steps in a fixed order until the brief fits. Each step only removes text and leftover space is
+//! not filled, so a larger budget never yields less. The steps in `demote` do not change the sections that
+//! must be kept; those in `shrink` shorten them and mark the result as shrunk.
 
 mod build_page;
 mod clip;
@@ -22,81 +22,81 @@ crate::model::closed_enum! {
     /// What to do if the sections that must be kept do not fit.
     #[derive(Default)]
     pub enum Overflow {
-        /// Refuse, with the numbers.
+        /// Return an error with the size of each section.
         #[default]
         Error = "error",
-        /// Shrink it, visibly.
+        /// Shorten them, and mark the result as shrunk.
         Shrink = "shrink",
-        /// Return all of it, over the budget.
+        /// Keep them in full and exceed the budget.
         Exceed = "exceed",
     }
 }
 
 options! {
-    /// How to fit a brief.
+    /// Options for fitting a brief.
     #[derive(Debug, Clone, Default)]
     pub struct FitOptions<'a> {
         /// Sets the maximum number of tokens.
         pub(crate) budget: u64 [number],
-        /// Sets what to do if the budget is too small.
+        /// Sets what to do if the sections that must be kept do not fit.
         pub(crate) overflow: Overflow,
-        /// Sets what counts the tokens.
+        /// Sets the token counter.
         pub(crate) counter: TokenCounter<'a> [internal],
-        /// Sets the command that shows the full brief.
+        /// Sets the command that shows the full brief, for the notice about omissions.
         pub(crate) full_command: Option<String>,
     }
 }
 
 impl<'a> FitOptions<'a> {
-    /// Sets what counts the tokens, instead of an estimate that needs no vocabulary.
+    /// Sets the tokenizer, which replaces the default estimate.
     pub fn tokenizer(self, tokenizer: &'a dyn Tokenizer) -> Self {
         self.counter(TokenCounter::new(tokenizer))
     }
 }
 
-/// A brief that fits.
+/// A brief that was fitted into a token budget.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FittedBrief {
     /// The Markdown.
     pub(crate) markdown: String,
-    /// How many tokens it takes.
+    /// The number of tokens it takes.
     pub(crate) tokens: u64,
-    /// How many it may take.
+    /// The maximum number of tokens.
     pub(crate) budget: u64,
-    /// What counted them.
+    /// The name of the token counter.
     pub(crate) counter: String,
-    /// What was left out, section by section.
+    /// The omissions, one entry per section.
     pub(crate) omitted: Vec<Omitted>,
-    /// Whether what must be kept was shrunk.
+    /// Whether sections that must be kept were shortened.
     pub(crate) shrunk: bool,
-    /// Whether it exceeds the budget, as requested.
+    /// Whether it exceeds the budget, as `Overflow::Exceed` allows.
     pub(crate) exceeds: bool,
 }
 
-/// What was left out of one section.
+/// The omissions of one section.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Omitted {
     #[serde(skip)]
     kind: SectionKind,
-    /// The section.
+    /// The heading of the section.
     pub(crate) section: String,
-    /// How many of its entries it had.
+    /// The number of entries before fitting.
     pub(crate) entries: u64,
-    /// How many of them are gone.
+    /// The number of removed entries.
     pub(crate) left_out: u64,
-    /// How many of them are there in part.
+    /// The number of shortened entries.
     pub(crate) cut_short: u64,
 }
 
-/// The sections that must be kept do not fit.
+/// The error if the sections that must be kept do not fit.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("what must be kept takes {needed} tokens of {budget}: {}", sections.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", "))]
+#[error("sections that must be kept need {needed} tokens, but the budget is {budget}: {}", sections.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", "))]
 pub struct OverBudget {
-    /// How many tokens there may be.
+    /// The maximum number of tokens.
     pub(crate) budget: u64,
-    /// How many are needed.
+    /// The number of tokens needed.
     pub(crate) needed: u64,
-    /// How many tokens each section takes, and the text around them.
+    /// The number of tokens of each section, and of everything else.
     pub(crate) sections: Vec<(String, u64)>,
     /// Whether shrinking was tried.
     pub(crate) shrunk: bool,
@@ -126,7 +126,7 @@ pub(super) fn fit(brief: &Brief, options: &FitOptions<'_>) -> Result<FittedBrief
             ControlFlow::Continue(()) => Err(OverBudget {
                 budget: options.budget,
                 needed: page.tokens(),
-                sections: vec![("the shortest there is".to_owned(), page.tokens())],
+                sections: vec![("shortest possible brief".to_owned(), page.tokens())],
                 shrunk: true,
             }),
         },
@@ -175,11 +175,11 @@ fn section_sizes(page: &Page<'_>, options: &FitOptions<'_>) -> Vec<(String, u64)
         }
     }
     let rest = options.counter.round_up(page.total_quarters().saturating_sub(kept));
-    sizes.push(("what stands around them".to_owned(), rest));
+    sizes.push(("everything else".to_owned(), rest));
     sizes
 }
 
-/// The name of the text before the first section in reports.
+/// The name that reports use for the text before the first section.
 const PREAMBLE_NAME: &str = "text before the first section";
 
 /// Decides in which demotion step an entry is removed.
@@ -187,13 +187,13 @@ const PREAMBLE_NAME: &str = "text before the first section";
 enum Rank {
     /// A delta's prose, or one of its transitions.
     Delta,
-    /// A line of code or output, in a section that need not be kept.
+    /// A line of code or output, in a section that does not have to be kept.
     Code,
-    /// An entry of a section that the format does not know.
+    /// An entry of a section of no known kind, or of the preamble.
     Other,
     Breadcrumb,
     Step,
-    /// A file: whether it is finished with.
+    /// A file; `finished` means that it needs no further work.
     Artifact {
         finished: bool,
     },

@@ -1,4 +1,5 @@
-//! The notice at the end of a fitted page: how much of which section is missing, and the command that shows all of it.
+//! Formats the notice at the end of a fitted page: how much of each section is missing, and which command
+//! shows the full brief.
 
 use super::super::SectionKind;
 use super::Omitted;
@@ -8,16 +9,17 @@ const MAX_NAME_CHARS: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoticeDetail {
-    /// Removed, shortened and total entries of each section.
+    /// The removed, shortened and total number of entries of each section.
     Full,
+    /// One number per section, under short section names.
     Brief,
-    /// The same, marked as shrunk.
+    /// Like `Brief`, marked as shrunk.
     BriefShrunk,
-    /// Only the mark and one number.
+    /// Only the mark and the total number of affected lines.
     Minimal,
 }
 
-/// Formats the notice, with the command that shows the full brief.
+/// Formats the notice; without a command, it refers to the original.
 pub(super) fn format_notice(omitted: &[Omitted], full_command: Option<&str>, detail: NoticeDetail) -> String {
     let (mark, command) = full_command.map_or(("", "see the original"), |full_command| ("`", full_command));
     if detail == NoticeDetail::Minimal {
@@ -50,7 +52,7 @@ pub(super) fn format_notice(omitted: &[Omitted], full_command: Option<&str>, det
     text + &format!("{colon}{mark}{command}{mark}\n")
 }
 
-/// A section's name in one word, which parses as the same section.
+/// A one-word heading that parses as the same section.
 pub(super) fn short_section_name(kind: SectionKind) -> Option<&'static str> {
     Some(match kind {
         SectionKind::Problem => "Problem",

@@ -1,6 +1,6 @@
-//! The page being fitted: parts in order, each with entries that are shown in full, shortened or removed. The total
-//! adds up only the entries counted so far, so it never exceeds the real cost. Entries that are removed last are
-//! counted first, and only when the page could fit without the others.
+//! The page being fitted: parts in order, each with entries that are shown in full, shortened or removed. The
+//! total includes only the entries counted so far, so it is a lower bound on the real cost. Counting starts
+//! with the entries that are removed last and stops as soon as the total exceeds the budget.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -26,7 +26,7 @@ pub(super) struct Part<'a> {
     /// The source of a section that must be kept, heading included.
     pub(super) verbatim: Option<CountedText<'a>>,
     entries: Vec<usize>,
-    /// How many of them are not removed.
+    /// Number of entries that are not removed.
     shown: usize,
     joined: bool,
     folders: Folders<'a>,
@@ -40,7 +40,7 @@ pub(super) struct Page<'a> {
     pub(super) front_matter: CountedText<'a>,
     pub(super) parts: Vec<Part<'a>>,
     pub(super) entries: Vec<Entry<'a>>,
-    /// Entries that may not be counted yet; the last is counted first.
+    /// Entries that may not be counted yet, counted from the last to the first.
     uncounted: Vec<usize>,
     total: u64,
     /// Whether anything was shortened or removed.
@@ -55,7 +55,7 @@ impl<'a> Page<'a> {
         command: Option<&'a str>,
         lines: usize,
     ) -> Self {
-        // A very long command would cost more than it helps.
+        // A very long command is not worth its tokens.
         let full_command = command.filter(|command| counter.quarters(command) <= 4 * 28);
         Self {
             counter,
@@ -82,7 +82,7 @@ impl<'a> Page<'a> {
         self.front_matter = text;
     }
 
-    /// Adds a part; one that must be kept comes verbatim.
+    /// Adds a part; `verbatim` is the source of a section that must be kept.
     pub(super) fn add_part(
         &mut self,
         kind: SectionKind,
@@ -111,7 +111,7 @@ impl<'a> Page<'a> {
         self.entries.push(entry);
     }
 
-    /// Removes a part's verbatim text, so that entries can replace it; its heading stays while it has entries.
+    /// Removes a part's verbatim text, so that entries can replace it.
     pub(super) fn clear_verbatim(&mut self, part: usize) {
         let Some(part) = self.parts.get_mut(part) else { return };
         self.total -= part.verbatim.take().map_or(0, |text| text.cost);
@@ -124,13 +124,13 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Quarters of a token counted so far: the exact total once every entry is counted.
+    /// The cost of all counted entries and the notice, in quarters of a token.
     pub(super) fn total_quarters(&self) -> u64 {
         self.total + self.omission_notice().map_or(0, |notice| self.counter.quarters(&notice))
     }
 
     fn omission_notice(&self) -> Option<String> {
-        // A page that was shrunk always says so.
+        // A shrunk page always has a notice.
         let is_marked = matches!(self.notice_detail, NoticeDetail::BriefShrunk | NoticeDetail::Minimal);
         (self.lossy || is_marked)
             .then(|| format_notice(&self.count_omissions(), self.full_command, self.notice_detail))
@@ -151,7 +151,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Quarters of a token that an entry takes, once it is counted.
+    /// The cost of an entry in quarters of a token; 0 until it is counted.
     pub(super) fn cost(&self, at: usize) -> u64 {
         self.entries.get(at).map_or(0, Entry::cost)
     }
@@ -176,18 +176,18 @@ impl<'a> Page<'a> {
 
     /// Breaks with the rendered page if it fits.
     pub(super) fn stop_if_fits(&mut self) -> FitFlow {
-        // The notice costs tokens too, but need not be counted before the rest fits.
+        // The notice costs tokens too, but it only matters once the rest fits.
         while self.counter.round_up(self.total) <= self.budget {
             if let Some(at) = self.uncounted.pop() {
                 self.count_entry(at);
                 continue;
             }
-            // Pieces together may cost a little less than each by itself.
+            // The rendered page may cost slightly less than the sum of its parts.
             if self.tokens() > self.budget + self.budget / 32 {
                 break;
             }
             let rendered = self.render();
-            // A custom tokenizer may count more for the whole than for its parts.
+            // A custom tokenizer may count more for the whole page than for its parts.
             if rendered.tokens <= self.budget {
                 return ControlFlow::Break(rendered);
             }
@@ -206,12 +206,12 @@ impl<'a> Page<'a> {
         self.lossy |= entry.visibility == Visibility::Shortened;
     }
 
-    /// How much a shortening would save on a counted entry.
+    /// The cost that a shortening would save on a counted entry.
     pub(super) fn savings(&self, at: usize, shortening: Shortening) -> u64 {
         self.entries.get(at).map_or(0, |entry| entry.savings(shortening, &self.counter))
     }
 
-    /// Joins the lines of a part on one line, under a heading of one word.
+    /// Joins the lines of a part into one line, under a one-word heading.
     pub(super) fn compact_part(&mut self, part: usize) {
         let Some(into) = self.parts.get_mut(part).filter(|part| !part.joined) else { return };
         into.joined = true;
@@ -225,7 +225,7 @@ impl<'a> Page<'a> {
         if let Some(new) = new.filter(|new| new.cost < old) {
             part.heading = new;
         }
-        // The end of the line; files have lines of their own.
+        // The newline of the joined line; the cost of folder lines includes theirs.
         let is_line = |at: &usize| self.entries.get(*at).is_some_and(|entry| entry.visibility.is_own_line());
         if part.entries.iter().any(is_line) {
             part.heading.cost += QUARTERS_PER_TOKEN;
@@ -265,7 +265,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Moves a file into its folder's line, with what changed in it.
+    /// Moves a file into its folder's line, with a note on what changed.
     pub(super) fn group_file(&mut self, at: usize) -> FitFlow {
         self.move_to_folder(at, true)
     }
@@ -285,7 +285,7 @@ impl<'a> Page<'a> {
             Visibility::Full | Visibility::Shortened => {
                 let note = if with_note { file.folder_note() } else { Cow::Borrowed("") };
                 let slot = part.folders.add_file(at, file.path.clone(), note);
-                // An older change to the same file keeps its own line.
+                // An older entry for the same file keeps its own line.
                 if with_note && slot.is_none() {
                     return ControlFlow::Continue(());
                 }
@@ -313,7 +313,7 @@ impl<'a> Page<'a> {
                     self.count_entry(at);
                 }
             }
-            // The same path twice is one.
+            // A newer entry already shows this path.
             None => {
                 part.shown -= 1;
                 entry.visibility = Visibility::Removed;
@@ -367,7 +367,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// A text with a newline at its end, which the last section of a document may lack.
+/// Adds a newline if it is missing, as it may be at the end of a document.
 fn with_final_newline(text: &str) -> Cow<'_, str> {
     if text.ends_with(['\n', '\r']) { Cow::Borrowed(text) } else { Cow::Owned([text, "\n"].concat()) }
 }

@@ -1,6 +1,6 @@
-//! The second demotion sequence, for when the sections that must be kept do not fit either. It joins lines, drops the
-//! reasons of decisions, then removes the costliest lines; the page's notice says so. It reaches any budget from 60
-//! tokens up.
+//! The second demotion sequence, for budgets that are too small for the sections that must be kept. Joins
+//! lines, drops the reasons of decisions, then removes the most expensive lines, and marks the page as
+//! shrunk. Reaches any budget of 60 tokens or more.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -18,10 +18,10 @@ fn kept_sections() -> impl Iterator<Item = SectionKind> {
     SECTION_ORDER.into_iter().filter(|kind| kind.must_keep())
 }
 
-/// Sections whose first line is removed when nothing else is left, in this order.
+/// Sections whose first line is removed after everything else, in this order.
 const REMOVED_LAST: [SectionKind; 4] =
     [SectionKind::Intent, SectionKind::State, SectionKind::Next, SectionKind::Problem];
-/// The length up to which a sentence counts as one statement.
+/// Maximum cost counted for a sentence of the problem or the intent.
 const SENTENCE_QUARTERS: u64 = 16 * QUARTERS_PER_TOKEN;
 
 pub(super) fn shrink_until_fits<'a>(page: &mut Page<'a>, brief: &'a Brief) -> FitFlow {
@@ -45,7 +45,7 @@ pub(super) fn shrink_until_fits<'a>(page: &mut Page<'a>, brief: &'a Brief) -> Fi
     page.stop_if_fits()
 }
 
-/// Joins the lines of each section, under a heading of one word, which parses as the same section.
+/// Joins the lines of each section under a one-word heading, which parses as the same section.
 fn join_lines(page: &mut Page<'_>) -> FitFlow {
     for kind in kept_sections() {
         parts_of_kind(page, kind).into_iter().for_each(|part| page.compact_part(part));
@@ -53,7 +53,7 @@ fn join_lines(page: &mut Page<'_>) -> FitFlow {
     page.stop_if_fits()
 }
 
-/// Splits every section that must be kept into lines; empty lines and comments are dropped.
+/// Splits every section that must be kept into lines; drops empty lines and comments.
 fn split_kept_sections<'a>(page: &mut Page<'a>, brief: &'a Brief) -> FitFlow {
     for kind in kept_sections() {
         let sections = brief.sections().iter().filter(|section| section.kind == kind);
@@ -72,7 +72,7 @@ fn split_kept_sections<'a>(page: &mut Page<'a>, brief: &'a Brief) -> FitFlow {
     ControlFlow::Continue(())
 }
 
-/// Drops the reasons of decisions, the longest first; the full brief still has them.
+/// Drops the reasons of decisions, longest first; the full brief still contains them.
 fn drop_reasons(page: &mut Page<'_>) -> FitFlow {
     let decisions = entries_with_rank(page, |rank| rank == Rank::MustKeep(SectionKind::Decisions));
     let mut reasons: Vec<_> =
@@ -82,9 +82,10 @@ fn drop_reasons(page: &mut Page<'_>) -> FitFlow {
     shorten_entries(page, &decisions, &[Shortening::FirstClause])
 }
 
-/// Removes whole lines, the costliest first: half a line costs as much as a short one and says less. The cost of a
-/// sentence of the problem or the intent is capped, since a long one makes several statements. The first lines of the
-/// problem, the intent, the state and the next actions go last; rules count as shorter than they are, paths as longer.
+/// Removes whole lines, most expensive first: half a line costs as much as a short one and says less. The
+/// cost of a sentence of the problem or the intent is capped, because a long sentence makes several
+/// statements. Lines of the state and rules count as cheaper than they are, files as more expensive. Skips
+/// the first line of each section in `REMOVED_LAST`.
 fn remove_costliest_lines(page: &mut Page<'_>) -> FitFlow {
     let mut lines: Vec<(u64, usize)> = Vec::new();
     for kind in kept_sections() {

@@ -1,9 +1,10 @@
-//! Merges the front matter of two briefs: values of the update win, keys of both stay, `parent` names the old brief.
+//! Merges the front matter of two briefs. Keeps the keys of both, prefers the values of the update, and sets
+//! `parent` to the id of the previous brief.
 
 use super::super::{Brief, FrontMatter};
 use crate::front_matter::{Field, written};
 
-/// Everything before the first section, with the front matter of both.
+/// Returns `head`, the text before the first section, with the merged front matter.
 pub(super) fn merge_front_matter(previous: &Brief, update: &Brief, head: &str, end: &str) -> String {
     let Some(new) = update.front_matter() else { return head.to_owned() };
     let line = |key: &str, value: &str| format!("{key}: {}{end}", written(value));

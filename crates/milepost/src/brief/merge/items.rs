@@ -1,5 +1,5 @@
-//! Merges the entries of one section: decisions accumulate unless one replaces another by name, technical facts match
-//! by key, files match by path, and all other entries are appended.
+//! Merges the entries of one section. Decisions accumulate unless one replaces another by name; technical
+//! facts match by key and files by path. All other entries are appended if they are new.
 
 use super::super::SectionKind;
 use super::super::artifact::Artifact;
@@ -29,7 +29,7 @@ pub(super) fn merge_entries(kind: SectionKind, lists: &mut [&mut EntryList], con
     notes
 }
 
-/// An entry's text in a form that can be compared, whatever its notation.
+/// An entry's text in a form that can be compared across notations.
 fn comparable_text(block: Block, source: &str) -> String {
     match block {
         Block::TableRow => normalize_text(&split_cells(source).join(" ")),
@@ -49,7 +49,7 @@ fn append_if_new(lists: &mut [&mut EntryList], block: Block, source: &str) {
     append(lists, block, source, " → ");
 }
 
-/// Appends an entry to the last list. A row that does not fit its table becomes an item of the cells.
+/// Appends an entry to the last list. A row that does not fit its table becomes a list item.
 fn append(lists: &mut [&mut EntryList], block: Block, source: &str, separator: &str) {
     let Some(list) = lists.last_mut() else { return };
     let cells = split_cells(source);
@@ -60,7 +60,7 @@ fn append(lists: &mut [&mut EntryList], block: Block, source: &str, separator: &
     }
 }
 
-/// The key of a fact: the text before the first colon, or a row's first cell.
+/// The key of a fact: the text before the first colon, or the first cell of a row.
 fn fact_key(block: Block, source: &str) -> Option<String> {
     let key = match block {
         Block::TableRow => normalize_text(split_cells(source).first()?),
@@ -113,7 +113,7 @@ fn upsert_artifact(
         }
     }
     if let Some(old) = before {
-        // A file created in this work stays created, however often it is changed afterwards.
+        // A file that the run created stays `created` when it is modified later.
         if old.is_created() && new.is_modified() {
             new.status = old.status;
             own_words.clear();
@@ -136,13 +136,13 @@ fn upsert_artifact(
     list.insert(kind, &text);
 }
 
-/// An artifact in a table of so many columns.
+/// Formats an artifact as a row of a table with `columns` columns.
 fn artifact_row(artifact: &Artifact<'_>, columns: usize) -> String {
     let row = artifact.to_row();
     if columns <= 3 { row } else { format!("{row}{}", "  |".repeat(columns - 3)) }
 }
 
-/// A decision with those it replaced: `~~old~~ → ~~older~~ → new`.
+/// A decision and the ones it replaced, oldest first: `~~oldest~~ → ~~older~~ → current`.
 struct DecisionChain {
     superseded: Vec<String>,
     current: String,
@@ -177,7 +177,7 @@ impl DecisionChain {
     }
 }
 
-/// Whether words refer to a decision: they are all of it, or its beginning up to the end of a word.
+/// Whether words refer to a decision: they are its full text, or a prefix that ends at a word boundary.
 fn refers_to(decision: &str, words: &str) -> bool {
     let (decision, words) = (normalize_text(decision), normalize_text(words));
     match decision.strip_prefix(&words) {
@@ -187,7 +187,7 @@ fn refers_to(decision: &str, words: &str) -> bool {
     }
 }
 
-/// Adds a decision unless it is known already.
+/// Adds a decision unless it is already present.
 fn add_decision(lists: &mut [&mut EntryList], block: Block, source: &str, notes: &mut Vec<String>) {
     let new = DecisionChain::parse(block, source);
     let entries = lists.iter().flat_map(|list| list.entries());
@@ -201,7 +201,7 @@ fn add_decision(lists: &mut [&mut EntryList], block: Block, source: &str, notes:
         return;
     }
     let unknown = new.superseded.iter().filter(|s| !before.iter().any(|old| old.mentions(s)));
-    notes.extend(unknown.map(|text| format!("no decision reads \"{text}\"; it is noted all the same")));
+    notes.extend(unknown.map(|text| format!("has no entry \"{text}\"; the new decision was added anyway")));
     match block {
         Block::Paragraph => {
             append(lists, Block::Item, &format!("- {}", source.trim().replace('\n', "\n  ")), ": ");
@@ -210,7 +210,7 @@ fn add_decision(lists: &mut [&mut EntryList], block: Block, source: &str, notes:
     }
 }
 
-/// Folds each decision that another replaces by name into that one, at the position of the first of them.
+/// Folds each replaced decision into the one that replaces it, at the position of the earlier one.
 fn fold_superseded_decisions(lists: &mut [&mut EntryList]) {
     loop {
         let mut all = Vec::new();
@@ -247,7 +247,7 @@ fn fold_superseded_decisions(lists: &mut [&mut EntryList]) {
     }
 }
 
-/// A delta's prose as steps of its date.
+/// Converts a delta's prose to steps that start with its date.
 pub(super) fn prose_as_steps(content: &str, when: &str) -> String {
     let step = |(block, source)| match block {
         Block::TableRow => format!("- {when} → {}\n", split_cells(source).join(" → ")),
@@ -257,7 +257,7 @@ pub(super) fn prose_as_steps(content: &str, when: &str) -> String {
     split_entries(content).map(step).collect()
 }
 
-/// A delta's table of transitions as steps.
+/// Converts a delta's table of transitions to steps.
 pub(super) fn transitions_as_steps(content: &str) -> String {
     let step = |(block, source)| match block {
         Block::TableRow => {

@@ -1,4 +1,4 @@
-//! A section's content as blocks that can be inserted, replaced and removed without touching the others.
+//! The content of a section as blocks that can be inserted, replaced and removed without changing the others.
 
 use super::super::blocks::{Block, Granularity, split_blocks, split_cells};
 
@@ -24,13 +24,13 @@ impl EntryList {
         text
     }
 
-    /// The blocks with content, with their positions.
+    /// The blocks that have content, with their positions.
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, Block, &str)> {
         let all = self.blocks.iter().enumerate();
         all.filter(|(_, (block, _))| block.has_content()).map(|(i, (block, text))| (i, *block, text.as_str()))
     }
 
-    /// Replaces an entry; the blanks at the end of the old one stay.
+    /// Replaces an entry but keeps the whitespace at its end.
     pub(super) fn replace(&mut self, at: usize, kind: Block, text: &str) {
         if let Some((block, old)) = self.blocks.get_mut(at) {
             let after = old.get(old.trim_end().len()..).unwrap_or_default().to_owned();
@@ -52,14 +52,14 @@ impl EntryList {
         Some(split_cells(head.1.lines().next()?).len())
     }
 
-    /// Inserts an entry after the last of its kind, or else after all content.
+    /// Inserts an entry after the last one of its kind, or after all content if there is none.
     pub(super) fn insert(&mut self, kind: Block, text: &str) {
         let is_same = |block: Block| block == kind || kind == Block::TableRow && block == Block::TableHead;
         let is_content = |block| !matches!(block, Block::Blank | Block::ThematicBreak | Block::Comment);
         let last_same = self.blocks.iter().rposition(|(block, _)| is_same(*block));
         let last = last_same.or_else(|| self.blocks.iter().rposition(|(block, _)| is_content(*block)));
         let at = last.map_or(0, |last| last + 1);
-        // Text without an empty line before or after it would become part of its neighbour.
+        // Without empty lines around it, the text would become part of its neighbours.
         let blank_before = last.is_some() && (last_same.is_none() || kind == Block::Paragraph);
         let blank_after = self.blocks.get(at).is_some_and(|(next, _)| match next {
             Block::Paragraph | Block::TableRow => true,
@@ -73,7 +73,7 @@ impl EntryList {
     }
 }
 
-/// An item at the margin, so that it does not become part of the one before it.
+/// Removes the indentation of an item, so that it does not become part of the previous item.
 fn outdent(item: &str) -> String {
     let item = item.trim_end();
     let indent = item.len() - item.trim_start().len();

@@ -1,6 +1,6 @@
-//! Merges an update into a brief. Input: two briefs. Output: one brief and notes for the writer. Text that the update
-//! does not change stays byte for byte. Deltas, which other tools append, are folded in and never written. Must not
-//! compress: only fitting does.
+//! Merges an update into a brief. Takes two briefs, returns one brief and notes for the writer. Text that the
+//! update does not change is preserved byte for byte. Deltas, which other tools append, are folded in and
+//! never written. Must not shorten text; only fitting does.
 
 mod front_matter;
 mod items;
@@ -13,7 +13,7 @@ use super::{Brief, Section, SectionKind, Warning};
 /// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedBrief {
-    /// The result.
+    /// The merged brief.
     pub brief: Brief,
     /// Notes for the writer.
     pub notes: Vec<Warning>,
@@ -73,7 +73,7 @@ pub(super) fn merge(previous: &Brief, update: &Brief) -> MergedBrief {
         {
             document.notes.push(Warning::new(
                 Some(kind.as_str()),
-                "is not in the update: what stood there before is carried over",
+                "is not in the update: the previous content is kept",
             ));
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn merge(previous: &Brief, update: &Brief) -> MergedBrief {
     MergedBrief { brief: Brief::parse(document.into_text()), notes }
 }
 
-/// A brief's own sections as updates, then those of each delta. Empty sections are skipped.
+/// The updates from a brief's own sections, then the updates from each delta. Skips empty sections.
 fn collect_updates(brief: &Brief) -> (Vec<SectionUpdate<'_>>, Vec<Vec<SectionUpdate<'_>>>) {
     let mut updates: Vec<SectionUpdate<'_>> = Vec::new();
     let mut deltas: Vec<Vec<SectionUpdate<'_>>> = Vec::new();
@@ -110,7 +110,7 @@ fn collect_updates(brief: &Brief) -> (Vec<SectionUpdate<'_>>, Vec<Vec<SectionUpd
             SectionKind::Transitions => (SectionKind::PlayByPlay, items::transitions_as_steps(content)),
             kind => (kind, content.to_owned()),
         };
-        // A section that replaces the old one comes as a whole; one that accumulates comes section by section.
+        // Sections of one kind are joined if they replace the old content; accumulating ones stay separate.
         let replaces_same = |g: &&mut SectionUpdate<'_>| {
             g.kind == kind
                 && !accumulates(kind)
@@ -129,7 +129,7 @@ fn collect_updates(brief: &Brief) -> (Vec<SectionUpdate<'_>>, Vec<Vec<SectionUpd
     (updates, deltas)
 }
 
-/// Whether a section grows entry by entry.
+/// Whether an update adds entries to a section instead of replacing its content.
 fn accumulates(kind: SectionKind) -> bool {
     matches!(
         kind,
@@ -141,24 +141,24 @@ fn accumulates(kind: SectionKind) -> bool {
     )
 }
 
-/// Whether content is empty or says only that nothing is known, as composed briefs do.
+/// Whether content is empty or only says that nothing is known, as composed briefs do.
 fn is_empty(content: &str) -> bool {
     let bare = content.trim();
     check::is_empty(content) || bare.starts_with("Unknown: ") && bare.lines().count() == 1
 }
 
-/// `Delta: 2026-01-01` is called by its date.
+/// The date in a delta's heading, as in `Delta: 2026-01-01`.
 fn delta_name(heading: &str) -> String {
     heading.split_once(':').map_or("Delta", |(_, when)| when.trim()).to_owned()
 }
 
-/// Content without the thematic break between it and a delta.
+/// Removes the thematic break between content and a following delta.
 fn strip_delta_rule(content: &str) -> &str {
     let rest = content.trim_end().strip_suffix("---");
     rest.filter(|rest| rest.is_empty() || rest.ends_with('\n')).map_or(content, str::trim_end)
 }
 
-/// Text with one kind of line end.
+/// Converts all line ends to CRLF or to LF.
 fn with_line_ends(text: &str, crlf: bool) -> String {
     let plain = text.replace("\r\n", "\n");
     if crlf { plain.replace('\n', "\r\n") } else { plain }
@@ -189,7 +189,7 @@ impl Document {
         };
         let (_, deltas) = collect_updates(brief);
         if brief.sections().iter().any(|section| section.kind == SectionKind::Delta) {
-            // The thematic break before a delta goes with it.
+            // The thematic break before a delta is removed with it.
             if let Some(last) = document.sections.last_mut() {
                 let kept = strip_delta_rule(&last.content).len();
                 if kept < last.content.len() {
@@ -263,10 +263,10 @@ impl Document {
         }
     }
 
-    /// Adds to a section, entry by entry.
+    /// Adds the entries of an update to a section.
     fn accumulate(&mut self, update: &SectionUpdate<'_>) {
         let same = Self::is_updated_by(update);
-        // An empty section is replaced first; then the update's own entries are merged with each other.
+        // An empty section is replaced first; merging then only removes duplicates within the update.
         let filled = self.sections.iter().any(|section| same(section) && !is_empty(&section.content));
         if !filled {
             self.replace(update);
@@ -314,7 +314,7 @@ impl Document {
             SectionKind::Other => update.heading,
             kind => kind.as_str(),
         };
-        // An empty line before and after it, but none at the end of the document.
+        // Empty lines surround the section, except at the end of the document.
         let blank = if at == self.sections.len() { "" } else { end };
         let content = with_line_ends(update.content.trim_end(), self.crlf) + end + blank;
         let mut new = vec![EditableSection::new(kind, name, level, end, content)];

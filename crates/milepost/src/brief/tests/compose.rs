@@ -1,4 +1,4 @@
-//! A brief out of facts.
+//! Composing a brief from recorded facts.
 
 use proptest::prelude::*;
 
@@ -47,7 +47,7 @@ fn everything_that_was_recorded() {
     record.plan = Some("plan.toml".into());
     let manifests = [
         Manifest { file: "Cargo.toml".into(), facts: vec![("Language".into(), "Rust".into())], error: None },
-        Manifest { file: "go.mod".into(), facts: vec![], error: Some("it is no file".into()) },
+        Manifest { file: "go.mod".into(), facts: vec![], error: Some("not a regular file".into()) },
     ];
     let text = made(&body, Some(&record), &manifests);
     let brief = Brief::parse(text.as_str());
@@ -76,7 +76,7 @@ fn everything_that_was_recorded() {
 
     ### Technical Context
     - Language: Rust (Cargo.toml)
-    - go.mod: could not be read: it is no file
+    - go.mod: could not be read: not a regular file
     - Branch: main (git)
     - Commit: abc (git)
 
@@ -99,7 +99,7 @@ fn everything_that_was_recorded() {
     | `s.rs` | modified | staged (git) |
     | `m.rs` | modified | not committed (git) |
     | `old.rs` | modified | touched since the run began (git) |
-    | `a\|b.txt` | referenced | named by the checkpoint, sha256 00 |
+    | `a\|b.txt` | referenced | listed in the checkpoint, sha256 00 |
 
     ### Current State
     - Status: in_progress (checkpoint cp_1)
@@ -115,9 +115,9 @@ fn everything_that_was_recorded() {
 
     ### Next Actions
     - look at make (resume hint)
-    - Mend what failed: shell `make`, output: "boom bang" (outcome)
-    - Try again: print (task t2, failed)
-    - Go on with: sub (task t3/a, in_progress)
+    - Fix the failure: shell `make`, output: "boom bang" (outcome)
+    - Retry: print (task t2, failed)
+    - Continue: sub (task t3/a, in_progress)
     - Do: t3 (task t3, pending)
     - Meet: it prints (criterion c2, pending)
     - Blocked: None
@@ -165,7 +165,7 @@ fn what_blocks_is_said_and_many_files_are_counted() {
     assert!(text.contains("100 more files are in the checkpoint: `milepost show cp_1`"), "{text}");
 }
 
-/// Text that tries to begin a line, a heading, a fence, a comment or a table, or to end one.
+/// Text that tries to start or end a line, a heading, a fence, a comment or a table.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "\n",
@@ -221,7 +221,7 @@ fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..7).prop_map(|pieces| pieces.concat())
 }
 
-/// A checkpoint, its run and a manifest, with such text in every field that may hold any text.
+/// A checkpoint, its run and a manifest with hostile text in every free-text field.
 fn with_hostile(text: &[String]) -> (crate::model::Body, RunRecord, Manifest) {
     let mut texts = text.iter().cycle();
     let mut next = || RawJson::of(texts.next().unwrap()).unwrap().get().to_owned();
@@ -256,7 +256,7 @@ fn with_hostile(text: &[String]) -> (crate::model::Body, RunRecord, Manifest) {
     (body, record, Manifest { file: some().unwrap(), facts, error: some() })
 }
 
-/// Lines that are headings, and sections by their names.
+/// The heading lines of a text, and the names of its sections.
 fn outline(text: &str) -> (Vec<String>, Vec<String>) {
     let is_heading = |line: &&str| line.trim_start().starts_with('#');
     let lines = text.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
@@ -290,7 +290,7 @@ proptest! {
         let text = made(&body, Some(&record), std::slice::from_ref(&manifest));
         prop_assert_eq!(outline(&text), (HEADINGS.map(str::to_owned).to_vec(), names.clone()), "{}", text);
         let brief = Brief::parse(text.as_str());
-        // Every line is an item, a row, or one of the few that the composer writes itself.
+        // Every line is an item, a row, or an "Unknown" line that the composer writes itself.
         for section in brief.sections() {
             let known = |line: &str| line.is_empty() || line.starts_with("- ") || line.starts_with('|');
             for line in brief.content(section).lines().filter(|line| !known(line)) {
@@ -311,7 +311,7 @@ proptest! {
         let fitted = [brief.fit(&how), merged.fit(&how)].into_iter().flatten().map(|fitted| fitted.markdown);
         for later in fitted.chain([merged.markdown()]) {
             let (lines, sections) = outline(&later);
-            // A brief that shrinks has shorter headings, and one for what was left out.
+            // A shrunk brief has shorter headings and one more for the omission notice.
             let mut kinds: Vec<_> = sections.iter().map(|heading| SectionKind::from_heading(heading).0).collect();
             prop_assert!(!kinds.contains(&SectionKind::Other), "{later}");
             prop_assert_eq!(lines.len(), kinds.len(), "{}", later);

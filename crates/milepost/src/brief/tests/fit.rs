@@ -1,4 +1,4 @@
-//! What a brief becomes within a budget.
+//! Fitting briefs into token budgets.
 
 use super::super::*;
 use super::{EXAMPLE, fit};
@@ -44,7 +44,7 @@ fn what_does_not_fit_is_named() {
             "Current State",
             "Next Actions",
             "User Rules",
-            "what stands around them"
+            "everything else"
         ]
     );
     let tight = fit(EXAMPLE, least.needed, Overflow::Error).unwrap();
@@ -104,7 +104,7 @@ fn folders_with_few_files_share_a_line() {
     assert!(fitted.contains(lines), "{fitted}");
 }
 
-/// Why something was decided goes before what was decided, and before the names of the files that are worked on.
+/// The reasons of decisions are removed before the decisions and before the names of active files.
 #[test]
 fn what_must_be_kept_shrinks_beside_the_names_of_files() {
     let decisions: String = ["one", "two", "three", "four", "five"]
@@ -136,7 +136,7 @@ fn what_must_be_kept_shrinks_beside_the_names_of_files() {
     assert!(!enough.shrunk && enough.markdown.contains(&decisions), "{}", enough.markdown);
 }
 
-/// A log in a fence goes line by line, the oldest first, and what looks like a heading in it never becomes one.
+/// A fenced log is removed line by line, oldest first, and its lines never become headings.
 #[test]
 fn code_goes_line_by_line() {
     let log: String = (0..40).map(|n| format!("## {n} the pump stopped at once\n")).collect();
@@ -151,7 +151,7 @@ fn code_goes_line_by_line() {
     assert_eq!(headings, ["Problem", "History", "Left Out"]);
 }
 
-/// Notes without any section: what they are about, and where they stand.
+/// Notes without sections keep their first lines, which state the topic, and their last lines.
 #[test]
 fn the_first_and_the_last_of_what_has_no_sections() {
     let middle: String = (0..60).map(|n| format!("Then in week {n} it was tried again. ")).collect();
@@ -164,7 +164,7 @@ fn the_first_and_the_last_of_what_has_no_sections() {
     assert!(!fitted.contains("week 30 "), "{fitted}");
 }
 
-/// Of a file that stands in the trail twice, the newest entry counts.
+/// If the trail lists a file twice, the newest entry is used.
 #[test]
 fn the_newest_entry_tells_of_a_file() {
     let others: String = (0..20).map(|n| format!("| `src/f{n}.rs` | modified | x |\n")).collect();
@@ -178,7 +178,7 @@ fn the_newest_entry_tells_of_a_file() {
     }
 }
 
-/// What is put on one line, and what is taken apart, is read as what it was.
+/// Joining and splitting lines does not change how they are parsed.
 #[test]
 fn lines_that_are_joined_stay_what_they_are() {
     let filler = "word ".repeat(60);
@@ -205,7 +205,7 @@ fn lines_that_are_joined_stay_what_they_are() {
     }
 }
 
-/// A line of code that looks like a fence is one of the lines, and a page that was shrunk says so.
+/// A code line that looks like a fence counts as a line, and a shrunk page always has a notice.
 #[test]
 fn nothing_goes_unsaid() {
     let text = format!(

@@ -1,4 +1,4 @@
-//! Carry-forward, section by section.
+//! Merging updates into briefs, section by section.
 
 use super::super::*;
 use super::EXAMPLE;
@@ -7,7 +7,7 @@ fn merged(previous: &str, update: &str) -> String {
     let result = Brief::parse(previous).merge(&Brief::parse(update));
     let text = result.brief.markdown();
     let again = result.brief.merge(&Brief::parse(update));
-    assert_eq!(again.brief.markdown(), text, "merging twice is merging once");
+    assert_eq!(again.brief.markdown(), text, "merging is idempotent");
     text
 }
 

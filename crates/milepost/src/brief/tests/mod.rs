@@ -1,4 +1,4 @@
-//! The format's own example, everything that was seen to be read wrongly, merging, fitting and composing by example.
+//! Tests of parsing and checking, with the format's own example and with input that was once parsed wrongly.
 
 mod compose;
 mod fit;
@@ -8,10 +8,10 @@ mod properties;
 use super::tokens::HeuristicTokenizer;
 use super::*;
 
-/// The example of the format.
+/// The example brief of the format.
 const EXAMPLE: &str = include_str!("example.md");
 
-/// Texts, and what a published vocabulary (cl100k_base) takes for each.
+/// Texts with their exact number of tokens in a published vocabulary (cl100k_base).
 pub(super) const COUNTED: [(&str, u64); 8] = [
     ("The quick brown fox jumps over the lazy dog.\n", 10),
     ("{\"id\": 12345, \"name\": \"x\", \"tags\": [\"a\", \"b\"]}\n", 22),
@@ -60,7 +60,7 @@ fn each_required_section_is_missed_by_its_name() {
         let text = without(kind);
         assert_ne!(text, EXAMPLE);
         assert_eq!(errors(&text), [format!("{kind}: is missing")]);
-        // Empty, or with a comment alone, is as good as missing.
+        // An empty section, or one with only a comment or a table header, is reported too.
         let brief = Brief::parse(EXAMPLE);
         let content = brief.content(brief.sections_of_kind(kind).next().unwrap());
         for instead in ["\n", "<!-- 1-2 sentences. -->\n\n", "| File | Status |\n|---|---|\n\n"] {
@@ -80,7 +80,7 @@ fn required_fields_are_missed_by_their_names() {
     );
     assert_eq!(errors(&gone("anchor: end-of-phase-2\n")), [""; 0]);
     let body = EXAMPLE.split_once("---\n\n").unwrap().1;
-    assert_eq!(errors(body), ["there is no front matter: `checkpoint` and `created` are required"]);
+    assert_eq!(errors(body), ["the front matter is missing: `checkpoint` and `created` are required"]);
     assert_eq!(errors(&EXAMPLE.replace("chk-003", "../x")).len(), 1);
     let created = |text: &str| Brief::parse(EXAMPLE.replace("2025-12-14T15:30:00Z", text)).check();
     for (text, error, warning) in [
@@ -145,7 +145,7 @@ fn headings_are_those_of_the_document() {
         assert_eq!(found.first().map(|(kind, _)| *kind), Some(SectionKind::Problem), "{seen}: {found:?}");
         assert_eq!(Brief::parse(body(seen)).content(&Brief::parse(body(seen)).sections()[0]).trim(), "x");
     }
-    // Text with dashes right below it is a heading to CommonMark, and a line across to people.
+    // CommonMark reads text above dashes as a heading; people intend a thematic break.
     let found = kinds(&body("## User Rules\nDo not commit\n---\n\n## Delta: 2026\n### What Changed\nx\n"));
     assert_eq!(
         found.iter().map(|(k, _)| *k).collect::<Vec<_>>(),
@@ -157,7 +157,7 @@ fn headings_are_those_of_the_document() {
 fn sections_that_stand_only_in_a_fence_are_not_there() {
     let (front, body) = EXAMPLE.split_once("---\n\n").unwrap();
     assert_eq!(errors(&format!("{front}---\n\n```markdown\n{body}```\n")).len(), REQUIRED_SECTIONS.len());
-    // A whole document in a fence is that document.
+    // A document that is completely inside a fence is parsed as if the fence were absent.
     for text in [
         format!("```markdown\n{EXAMPLE}```\n"),
         format!("\n~~~~\n{EXAMPLE}~~~~"),
@@ -198,7 +198,7 @@ fn files_as_they_come() {
         assert_eq!(brief.sections_of_kind(SectionKind::Artifacts).count(), 1);
     }
     let twice = Brief::parse(format!("{EXAMPLE}\n## Problem\nagain\n"));
-    assert!(twice.check().warnings.iter().any(|w| w.message == "stands there 2 times"));
+    assert!(twice.check().warnings.iter().any(|w| w.message == "appears 2 times"));
     let quoted = Brief::parse(EXAMPLE.replace("end-of-phase-2", "feat: x"));
     assert_eq!(quoted.value("anchor"), Some("feat: x"));
     assert_eq!(quoted.check().warnings.len(), 1);
@@ -213,7 +213,7 @@ fn templates_are_not_briefs() {
     assert!(found.contains(&"Artifact Trail: is empty".to_owned()), "{found:?}");
     assert_eq!(found.len(), REQUIRED_SECTIONS.len());
     let other = errors(&EXAMPLE.replace("### Decisions", "### Entscheidungen"));
-    assert_eq!(other, ["Decisions: is missing; \"Entscheidungen\" reads like it: call it so"]);
+    assert_eq!(other, ["Decisions: is missing; rename \"Entscheidungen\" if it is this section"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What holds for every text, every pair of briefs and every budget.
+//! Properties that hold for every text, every pair of briefs and every budget.
 
 use proptest::prelude::*;
 
@@ -6,12 +6,12 @@ use super::super::blocks::normalize_text;
 use super::super::tokens::HeuristicTokenizer;
 use super::super::*;
 
-/// A word that nothing else says, so that it is a fact.
+/// A unique phrase, which stands for a fact.
 fn fact() -> impl Strategy<Value = String> {
     "[a-m]{3,9} [a-m]{3,9} q[0-9]{4}z"
 }
 
-/// Lines of a list, in several ways of writing.
+/// Lines of content in several notations.
 fn lines() -> impl Strategy<Value = String> {
     let line = (fact(), 0..8_u8).prop_map(|(fact, way)| match way {
         0 => format!("- {fact} because of reasons that go on and on\n"),
@@ -40,7 +40,7 @@ fn rows() -> impl Strategy<Value = String> {
     })
 }
 
-/// A brief with some of its sections, in some order, some of them twice or unknown, perhaps with deltas.
+/// A brief with some sections in any order, including repeated and unknown ones, possibly with deltas.
 fn brief() -> impl Strategy<Value = String> {
     let heading = prop::sample::select(vec![
         "## Problem",
@@ -69,7 +69,7 @@ fn brief() -> impl Strategy<Value = String> {
     })
 }
 
-/// Text that is nearly a brief.
+/// Text that resembles a brief.
 fn nearly() -> impl Strategy<Value = String> {
     let bit = prop::sample::select(vec![
         "---\n",
@@ -112,7 +112,7 @@ fn nearly() -> impl Strategy<Value = String> {
     prop::collection::vec(bits, 0..60).prop_map(|bits| bits.concat())
 }
 
-/// Lines that begin in every way that matters to where headings are.
+/// Lines with every kind of start that affects where headings are.
 fn lines_of_all_kinds() -> impl Strategy<Value = String> {
     let indent = prop::sample::select(vec!["", "", "", " ", "  ", "   ", "    ", "\t", "  \t"]);
     let mark = prop::sample::select(vec!["", "", "- ", "* ", "+", "1. ", "12) ", "> ", ">", "-", "1."]);
@@ -195,7 +195,7 @@ fn fit(text: &str, budget: u64, overflow: Overflow) -> Result<FittedBrief, OverB
     })
 }
 
-/// The facts that a text holds, and the files that it names.
+/// The facts that a text contains, and the files that it names.
 fn facts(text: &str) -> std::collections::BTreeSet<String> {
     let normal = normalize_text(text);
     let words: Vec<_> = normal.split(' ').collect();
@@ -209,7 +209,7 @@ fn facts(text: &str) -> std::collections::BTreeSet<String> {
     found
 }
 
-/// The files that a text names, also through a folder's group.
+/// The files that a text names, including those in folder lines.
 fn paths(text: &str) -> std::collections::BTreeSet<String> {
     let mut found = std::collections::BTreeSet::new();
     let is_path = |word: &&str| word.starts_with(['s', 'd']) && word.contains('/') && word.ends_with(".rs");
@@ -223,7 +223,7 @@ fn paths(text: &str) -> std::collections::BTreeSet<String> {
     found
 }
 
-/// The files that a brief's trail still works on.
+/// The unfinished files in a brief's trail.
 fn active(text: &str) -> std::collections::BTreeSet<String> {
     let finished = ["| deleted |", "| renamed |", "| done |", "| synced |"];
     let lines =
@@ -279,14 +279,14 @@ proptest! {
                             prop_assert!(fitted.markdown.contains(&section), "{section}\n---\n{}", fitted.markdown);
                         }
                     } else if let Ok(bare) = fit(&text, budget, Overflow::Error) {
-                        // What must be kept would fit, but not beside the names of files.
+                        // The sections that must be kept would fit, but not together with the names of files.
                         prop_assert!(!active(&text).is_subset(&paths(&bare.markdown)), "{}", bare.markdown);
                     }
                 }
                 Err(e) => {
                     prop_assert!(e.needed > budget);
                     prop_assert!(overflow == Overflow::Error || budget < 60, "{}", e.needed);
-                    // It fits as soon as it may take as much.
+                    // It fits if the budget is the reported size.
                     let enough = fit(&text, e.needed, overflow);
                     prop_assert!(enough.is_ok(), "{enough:?}");
                 }

@@ -1,5 +1,5 @@
-//! Import: runs of other tools, or sealed documents of another store. Never coalesces, never prunes; what is there
-//! already is left alone, so that running it twice adds nothing.
+//! Import: adds runs of other tools, or sealed documents of another store. Never coalesces or prunes.
+//! Existing checkpoints stay unchanged, so importing the same data twice adds nothing.
 
 mod prepare;
 mod sealed;
@@ -22,20 +22,21 @@ use crate::seal;
 use crate::store::{Commit, WriteDecision};
 use crate::{Error, ReasonCode};
 
-/// How many checkpoints go into one transaction.
+/// Maximum number of checkpoints in one transaction.
 const BATCH: usize = 64;
 
 options! {
-    /// What to import.
+    /// What to import, and how.
     #[derive(Debug, Clone)]
     pub struct ImportOptions {
-        /// Its format; recognised unless given.
+        /// The format; detected if not set.
         pub(crate) format: Option<Format>,
-        /// The file or folder.
+        /// The file or folder to import.
         pub(crate) path: PathBuf,
-        /// Whether secrets are replaced; as the settings say unless given. Sealed documents and bundles are never changed.
+        /// Whether secrets are replaced; the default is the engine's setting. Sealed documents and bundles
+        /// are never changed.
         pub(crate) redaction: Option<Redaction>,
-        /// The folder, branch and user that the run of a bundle gets here.
+        /// The project, worktree and user of a bundle's run in this store.
         pub(crate) location: RunLocation [internal],
     }
 }
@@ -47,42 +48,42 @@ impl ImportOptions {
     }
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Getters, Debug, Default, serde::Serialize)]
 pub struct ImportReport {
-    /// How many checkpoints are new.
+    /// Number of new checkpoints.
     pub(crate) imported: u64,
-    /// How many were there already.
+    /// Number of checkpoints that already existed.
     pub(crate) unchanged: u64,
-    /// Its format.
+    /// The format that was read.
     #[getter(copy)]
     pub(crate) format: Option<Format>,
-    /// The runs they are in.
+    /// The runs of these checkpoints.
     pub(crate) runs: BTreeSet<RunId>,
-    /// How many secrets were replaced.
+    /// Number of secrets replaced.
     pub(crate) replaced: u64,
-    /// What could not be read.
+    /// Files and checkpoints that were skipped, and why.
     pub(crate) skipped: Vec<SkippedFile>,
-    /// What was unusual in what was read.
+    /// Warnings about the imported data.
     pub(crate) warnings: Vec<ImportNote>,
-    /// What a bundle brought that was not committed.
+    /// The uncommitted changes in a bundle.
     #[serde(skip)]
     #[getter(skip)]
     pub(crate) patch: Option<Patch>,
-    /// The commit that a bundle's work stood on.
+    /// The commit on which a bundle's work is based.
     #[serde(skip)]
     pub(crate) commit: Option<String>,
 }
 
 #[cfg(feature = "internal")]
 impl ImportReport {
-    /// What a bundle brought that was not committed.
+    /// The uncommitted changes in a bundle.
     pub fn patch(&self) -> Option<&Patch> {
         self.patch.as_ref()
     }
 }
 
-/// Says what an import would do; without a store, as into an empty one.
+/// Reports what an import would do. Without a store, assumes an empty one.
 pub fn preview_import(
     engine: Option<&Milepost>,
     import: &ImportOptions,
@@ -130,7 +131,7 @@ impl ImportReport {
 }
 
 impl Milepost {
-    /// Imports what is at a path.
+    /// Imports a file or folder.
     pub fn import(
         &self,
         import: &ImportOptions,
@@ -161,7 +162,7 @@ impl Milepost {
             let id = self.target_run_id(&run, &mut report)?;
             let continues = run.continues.as_ref().and_then(|name| newest.get(name).cloned());
             if let (Some(name), None) = (&run.continues, &continues) {
-                let message = format!("it continues \"{name}\", which is not here");
+                let message = format!("it continues run \"{name}\", which is not part of this import");
                 report.warnings.push(ImportNote { path: run.id.clone(), message });
             }
             if let Some(last) = run.checkpoints.last() {
@@ -196,7 +197,7 @@ impl Milepost {
         Ok(())
     }
 
-    /// Where the runs of an import came from.
+    /// The origin to record in the runs of an import.
     fn origin_of(&self, import: &ImportOptions, kind: &str) -> RunOrigin {
         let from = std::path::absolute(&import.path).unwrap_or_else(|_| import.path.clone());
         RunOrigin { kind: kind.to_owned(), from: from.to_string_lossy().into_owned(), at: self.now() }
@@ -206,7 +207,7 @@ impl Milepost {
         self.entries(run).map(|entry| Ok(entry?.header.snapshot_id)).collect()
     }
 
-    /// The id of the run to import into: that of an earlier import of the same run, or one that is free.
+    /// The id of the run to import into: the run of an earlier import of the same run, or an unused id.
     fn target_run_id(&self, run: &ForeignRun, report: &mut ImportReport) -> Result<RunId, Error> {
         let preferred = prepare::preferred_run_id(run, &self.settings.redaction_allow);
         let suffixes = [String::new(), format!("-{}", run.format), format!("-{}", digest(run, None, 8))];
@@ -215,7 +216,7 @@ impl Milepost {
             let Ok(id) = format!("{cut}{suffix}").parse::<RunId>() else { continue };
             let Some(state) = self.store.run(&id)? else {
                 if id.as_str() != run.id {
-                    let message = format!("run \"{}\" is called {id} here", run.id);
+                    let message = format!("run \"{}\" is imported as {id}", run.id);
                     report.warnings.push(ImportNote { path: run.id.clone(), message });
                 }
                 return Ok(id);
@@ -257,7 +258,8 @@ impl Milepost {
         for one in &foreign.checkpoints {
             let mut new_id = checkpoint_id(&foreign, one);
             ids.insert(one.id.clone(), new_id.clone());
-            // An id of this program's own may be in this store already, in the run that it was exported from.
+            // An id that Milepost generated may already exist in this store, in the run that it was
+            // exported from.
             if !known.contains(&new_id) && new_id.as_str() == one.id && self.row_of(&new_id)?.is_some() {
                 new_id = prepare::derived_id(&foreign, one);
             }
@@ -282,7 +284,7 @@ impl Milepost {
                 Err(e) => return Err(e),
             }
         }
-        // A run without checkpoints is imported once, if it holds anything else.
+        // A run without checkpoints is imported once, if it has other content.
         let has_other_content = is_new && !foreign.is_empty();
         if prepared.is_empty() && !has_other_content {
             return Ok(());
@@ -290,7 +292,7 @@ impl Milepost {
         prepare::complete_record(&mut record, &foreign, redaction)?;
         let events = if is_new { prepare::events(id, &foreign, &record, &ids, redaction)? } else { vec![] };
         report.imported += prepared.len() as u64;
-        // A run without checkpoints is one batch with none.
+        // A run without checkpoints is written as one empty batch.
         let (first, rest) = prepared.split_at(prepared.len().min(BATCH));
         self.write_batch(id, &record, &foreign, first, events)?;
         report_written(first.len());
@@ -301,7 +303,7 @@ impl Milepost {
         Ok(())
     }
 
-    /// Writes some checkpoints of a run in one transaction.
+    /// Writes a batch of a run's checkpoints in one transaction.
     fn write_batch(
         &self,
         id: &RunId,

@@ -1,4 +1,5 @@
-//! Maps a run of another tool to a run of this store: its id, its record, its composed checkpoints, its events. Pure.
+//! Maps a run of another tool to a run of this store: its id, its record, its composed checkpoints and its
+//! events. Pure; writing them is left to the caller.
 
 use std::collections::HashMap;
 
@@ -16,19 +17,20 @@ use crate::model::{
 use crate::redact::{self, AllowList};
 use crate::seal::Unsealed;
 
-/// A composed checkpoint that only lacks its sequence and stamp.
+/// A composed checkpoint that lacks only its sequence number and stamp.
 pub(super) struct Prepared {
     pub(super) unsealed: Unsealed,
     pub(super) number: Option<u64>,
     pub(super) completed: Option<bool>,
 }
 
-/// The text without secrets, for names that are compared.
+/// The text with secrets replaced, for comparing names.
 pub(super) fn clean(text: &str, allow: &AllowList) -> String {
     allow.redact_text(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// The run id to use if it is free: the original id if it is valid and holds no secret, else one derived from it.
+/// The run id to use if it is free: the original id if it is valid and contains no secret, otherwise one
+/// derived from it.
 pub(super) fn preferred_run_id(run: &ForeignRun, allow: &AllowList) -> RunId {
     let id = run.id.parse::<RunId>().ok().filter(|id| check_run_name(id, allow).is_ok());
     let safe = || format!("{}-{}", safe_file_name(&clean(&run.id, allow)), digest(run, None, 8)).parse().ok();
@@ -39,7 +41,7 @@ pub(super) fn preferred_run_id(run: &ForeignRun, allow: &AllowList) -> RunId {
         .unwrap_or_else(|| RunId::generate(Default::default()))
 }
 
-/// Digits of a hash over the format and the original ids, the same at every import.
+/// A hash of the format and the original ids, as text; the same for every import.
 pub(super) fn digest(run: &ForeignRun, checkpoint: Option<&ForeignCheckpoint>, length: usize) -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut hasher = blake3::Hasher::new();
@@ -50,7 +52,7 @@ pub(super) fn digest(run: &ForeignRun, checkpoint: Option<&ForeignCheckpoint>, l
     hasher.finalize().as_bytes().iter().take(length).map(|b| DIGITS[usize::from(b & 31)] as char).collect()
 }
 
-/// The id of an imported checkpoint: the original one if Milepost made it, else a derived one.
+/// The id of an imported checkpoint: the original one if Milepost generated it, otherwise a derived one.
 pub(super) fn checkpoint_id(run: &ForeignRun, checkpoint: &ForeignCheckpoint) -> CheckpointId {
     let shape = |id: &CheckpointId| {
         let parts: Vec<_> = id.as_str().split('_').collect();
@@ -59,14 +61,14 @@ pub(super) fn checkpoint_id(run: &ForeignRun, checkpoint: &ForeignCheckpoint) ->
     checkpoint.id.parse().ok().filter(shape).unwrap_or_else(|| derived_id(run, checkpoint))
 }
 
-/// An id derived from the original ids, the same at every import.
+/// An id derived from the original ids; the same for every import.
 pub(super) fn derived_id(run: &ForeignRun, checkpoint: &ForeignCheckpoint) -> CheckpointId {
     let time = checkpoint.created_at.strftime("%Y%m%dT%H%M%S%3fZ");
     let id = format!("cp_{time}_{}", digest(run, Some(checkpoint), 12)).parse();
     id.unwrap_or_else(|_| CheckpointId::generate(checkpoint.created_at))
 }
 
-/// The record of an imported run before its checkpoints.
+/// The record of an imported run, before its checkpoints are added.
 pub(super) fn record(
     id: &RunId,
     run: &ForeignRun,
@@ -87,7 +89,7 @@ pub(super) fn record(
     Ok(record)
 }
 
-/// Composes a checkpoint from the imported one alone: nothing is carried over from the one before.
+/// Composes a checkpoint from the imported one alone. Nothing is carried over from the previous checkpoint.
 pub(super) fn checkpoint(
     record: &mut RunRecord,
     run: &ForeignRun,
@@ -129,7 +131,7 @@ pub(super) fn checkpoint(
     };
     let state_given = draft.state.is_some();
     let mut body = compose::compose(record, &[], &draft, context)?;
-    // Sources that it stands for, as they were.
+    // The imported reasons may repeat the source.
     body.source_details.dedup();
     let mut unsealed = Unsealed::new(body, state_given)?;
     if redaction.is_some()
@@ -142,7 +144,7 @@ pub(super) fn checkpoint(
     Ok((Prepared { unsealed, number: checkpoint.number, completed: checkpoint.completed }, replaced))
 }
 
-/// Adds what the format says about the run beyond its checkpoints, and redacts the record.
+/// Adds the run's data outside its checkpoints, and redacts the record.
 pub(super) fn complete_record(
     record: &mut RunRecord,
     run: &ForeignRun,

@@ -1,5 +1,6 @@
-//! Writes the sealed documents of a bundle or a JSONL file into the store: a bundle as a whole or not at all, the lines of
-//! a JSONL file each by itself. In: documents whose seal was checked. Out: what was written and what was skipped.
+//! Writes the sealed documents of a bundle or a JSONL file into the store. A conflict with the store stops
+//! a bundle; in a JSONL file, only the conflicting lines are skipped. Takes documents whose seals were
+//! checked; returns what was written and what was skipped.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +13,20 @@ use crate::interop::sealed::{SealedCheckpoint, SealedRun};
 use crate::model::{Marks, RunId, RunOrigin, RunRecord};
 use crate::seal::Verified;
 
-/// How many checkpoints go into one transaction.
+/// Maximum number of checkpoints in one transaction.
 const BATCH: usize = 64;
 
-/// What was written of a bundle or of lines of sealed documents.
+/// What was written from a bundle or a JSONL file.
 #[derive(Default)]
 pub(super) struct Written {
     pub(super) count: CopyProgress,
     pub(super) runs: Vec<RunId>,
-    /// Lines whose checkpoint contradicts what is in the store; only of files without a bundle's head.
+    /// Lines of a JSONL file whose checkpoint conflicts with the store.
     pub(super) skipped: Vec<SkippedFile>,
 }
 
-/// Writes what came in a file into a store. A bundle is written whole or refused; each line of other files counts for
-/// itself.
+/// Writes the documents of a file into the store. A conflict is an error for a bundle; in a JSONL file, the
+/// conflicting lines are skipped.
 pub(super) fn write_sealed(
     engine: &Milepost,
     sealed: SealedRun,
@@ -56,10 +57,10 @@ pub(super) fn write_sealed(
                 copied => copied?,
             }
         }
-        // A run that went on here keeps its own record.
+        // A run that already exists here keeps its record.
         if sealed.head.is_some() && existing.is_none() {
             let events: Vec<_> = sealed.events.iter().filter(|event| event.run_id == run).cloned().collect();
-            // Who worked on it, and where, is on another machine; it goes on here.
+            // The recorded owner and location belong to another machine; the run continues here.
             record.owner = None;
             let there = serde_json::json!({ "project": record.project, "worktree": record.worktree, "user": record.user });
             record.extra.set("bundle", crate::model::RawJson::of(&there)?);
@@ -79,7 +80,7 @@ fn documents(batch: &[SealedCheckpoint]) -> Vec<(Verified, Marks)> {
     batch.iter().map(|one| (one.document.clone(), one.marks.clone())).collect()
 }
 
-/// Copies each checkpoint by itself; those that contradict the store are skipped.
+/// Copies the checkpoints one at a time, and skips those that conflict with the store.
 fn copy_one_by_one(
     engine: &Milepost,
     record: &RunRecord,
@@ -99,7 +100,7 @@ fn copy_one_by_one(
     Ok(())
 }
 
-/// A record for checkpoints that came without one.
+/// Builds a record for checkpoints that came without one.
 fn record_from_documents(run: &RunId, all: &[SealedCheckpoint]) -> Result<RunRecord, Error> {
     let mut record: Option<RunRecord> = None;
     for SealedCheckpoint { document, body, .. } in all {

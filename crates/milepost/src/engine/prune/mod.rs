@@ -1,7 +1,7 @@
-//! Prune: removes what retention no longer keeps, in all runs or one; runs that ended long ago, where that is asked for;
-//! compresses; keeps the store below its size.
-//! Each run is read once and planned, then pruned by writes of its own, a batch at a time, so that saves go on meanwhile.
-//! A pin that comes between plan and write is respected. What fails in one run does not stop the others.
+//! Prune: removes checkpoints that retention no longer keeps, in all runs or in one. Depending on the
+//! settings, it also removes runs that ended long ago, compresses old checkpoints, and keeps the store
+//! below its size limit. Plans each run, then removes its checkpoints in batches, so that saves can run in
+//! between. A pin set after planning is respected, and a failure in one run does not stop the others.
 
 mod report;
 
@@ -21,33 +21,33 @@ use crate::store::{
     Commit, Maintenance, Receipt, RetentionEntry, RunQuery, RunRow, RunView, StoreError, WriteDecision,
 };
 
-/// Checkpoints removed by one write, so that savers are not kept waiting.
+/// Maximum number of checkpoints removed in one write, so that saves do not wait long.
 const BATCH: usize = 1000;
-/// How often a plan is made anew where pins and tags keep changing.
+/// Maximum number of plans for one run, if its pins and tags keep changing.
 const TRIES: u32 = 50;
-/// Saves between two prunes of the whole run, where the policy protects many.
+/// Number of saves between two prunes of the whole run, if the policy can protect many old checkpoints.
 const WHOLE_RUN_EVERY: u64 = 32;
-/// Maximum number of ids in the event of a removal.
+/// Maximum number of ids in a prune event.
 const MAX_NAMED_IDS: usize = 16;
 
-/// What becomes of a run.
+/// The plan for a run.
 struct RunPlan {
-    /// Its record, read before its checkpoints: a pin that comes later changes `marks_changed`.
+    /// The record, read before the checkpoints: setting a pin later changes its `marks_changed`.
     record: RunRecord,
-    /// The stamp of its last write.
+    /// The stamp of the run's last write.
     stamp: u64,
-    /// The stamp of its last write that was part of the work.
+    /// The stamp of the last write that was not maintenance.
     last_write: u64,
-    /// Whether the whole run goes.
+    /// Whether the whole run is removed.
     remove_run: bool,
-    /// All its checkpoints, where it may be reduced to the least that a run keeps.
+    /// All checkpoints of the run, if it may be reduced to the minimum that a run keeps.
     reducible: Option<Vec<RetentionEntry>>,
-    /// What becomes of each checkpoint.
+    /// The steps, one per checkpoint.
     steps: Vec<PruneStep>,
 }
 
 impl Milepost {
-    /// Prunes; `progress` is called with the number of checkpoints looked at so far.
+    /// Prunes runs. `progress` is called with the number of checkpoints examined so far.
     pub fn prune(&self, request: &PruneOptions, progress: &mut dyn FnMut(u64)) -> Result<PruneReport, Error> {
         let mut rows = self.store.runs(&RunQuery::default())?;
         let newest_write = rows.iter().map(last_write).max();
@@ -57,7 +57,8 @@ impl Milepost {
                 return Err(Error::NoRun(run.to_string()));
             }
         }
-        // The oldest go first where the store is too large; nobody else's order matters.
+        // If the store is too large, the least recently written runs are reduced first. Nothing else
+        // depends on the order.
         rows.sort_by_key(last_write);
         let before = self.store.info()?.bytes;
         let pointed = self.pointed_id();
@@ -77,7 +78,7 @@ impl Milepost {
                 Ok(None) => Vec::new(),
                 Err(error) => vec![error],
             };
-            // Where somebody holds the store, every other run would wait as long.
+            // If another process holds the store, every other run would have to wait as long.
             busy = failed.iter().any(|e| matches!(e, Error::Store(StoreError::Busy { .. })));
             report.add_failures(&run_id, failed);
             if busy {
@@ -90,7 +91,7 @@ impl Milepost {
             report.failed.extend(compacted.err().map(|e| PruneFailure { run_id: None, error: e.into() }));
         }
         let planned = |plans: &[RunPlan]| plans.iter().flat_map(|plan| &plan.steps).map(bytes_freed).sum();
-        // A store of many files takes a while to measure.
+        // Measuring a store of many files takes a while.
         if request.run.is_none() && self.settings.store_limits.max_bytes > 0 {
             let mut bytes = if request.dry_run {
                 before.saturating_sub(planned(&plans))
@@ -117,7 +118,7 @@ impl Milepost {
         Ok(report)
     }
 
-    /// Prunes one run, or only plans to; gives the plan and what failed, or `None` where the run is gone.
+    /// Prunes one run, or only plans to. Returns the plan and the errors, or `None` if the run is gone.
     fn prune_run(
         &self,
         mut row: RunRow,
@@ -133,8 +134,8 @@ impl Milepost {
         if dry_run { Ok(Some((plan, Vec::new()))) } else { self.execute(plan) }
     }
 
-    /// Plans what becomes of a run. `is_newest` says that nothing in the store was written after it: then its own rules
-    /// hold alone.
+    /// Plans the pruning of a run. `is_newest` means that no other run in the store was written later; such
+    /// a run is neither removed nor reduced.
     fn plan_run(&self, row: RunRow, is_newest: bool, dry_run: bool) -> Result<RunPlan, Error> {
         let (stamp, last_write) = (row.stamp, last_write(&row));
         let record = match row.record {
@@ -145,7 +146,7 @@ impl Milepost {
         let mut plan =
             RunPlan { record, stamp, last_write, remove_run: false, reducible: None, steps: Vec::new() };
         let record = &plan.record;
-        // Only a run that has ended may go or be reduced, and for that all its checkpoints are looked at.
+        // Only an ended run may be removed or reduced, and that decision needs all its checkpoints.
         let ended = !record.is_open() && !is_newest;
         let entries = self.entries_to_plan(&record.run_id, &retention, dry_run || ended)?;
         if ended {
@@ -174,8 +175,9 @@ impl Milepost {
         Ok(plan)
     }
 
-    /// The checkpoints of a run as its plan needs them. Whatever lies before the last so many goes by its number alone,
-    /// unless the record or a mark protects it: then only the newest need be verified.
+    /// The checkpoints of a run that its plan needs. If retention keeps the last N, older checkpoints are
+    /// removed by their sequence number alone, unless the record or a mark protects them. Then only the
+    /// newest N have to be verified.
     fn entries_to_plan(
         &self,
         run: &RunId,
@@ -187,7 +189,7 @@ impl Milepost {
             _ => None,
         };
         let entries = self.store.retention_entries(run, newest)?;
-        // Where damaged ones are among the newest, the last so many are not known from their number.
+        // If some of the newest are damaged, the last N cannot be determined from sequence numbers.
         let too_few = |n: u64| count_verified(&entries) < n.min(entries.len() as u64);
         if newest.is_some_and(too_few) {
             return Ok(self.store.retention_entries(run, None)?);
@@ -195,7 +197,7 @@ impl Milepost {
         Ok(entries)
     }
 
-    /// What becomes of each checkpoint of a run.
+    /// Plans what happens to each checkpoint of a run.
     fn plan_checkpoints(
         &self,
         record: &RunRecord,
@@ -220,14 +222,15 @@ impl Milepost {
         entries.iter().zip(plan).map(step).collect()
     }
 
-    /// Executes a plan, and plans again if pins or tags have changed since; returns what was done and what failed.
+    /// Executes a plan, and plans again if pins or tags have changed since. Returns the executed plan and
+    /// the errors.
     fn execute(&self, mut plan: RunPlan) -> Result<Option<(RunPlan, Vec<Error>)>, Error> {
         let run = plan.record.run_id.clone();
         if plan.remove_run {
             if self.store.delete_run(&run, Some(plan.stamp))? {
                 return Ok(Some((plan, Vec::new())));
             }
-            // Somebody has written to it meanwhile.
+            // Another process has written to the run in the meantime.
             let Some(stored) = self.store.run(&run)? else { return Ok(None) };
             plan = self.plan_run(stored.row, true, false)?;
         }
@@ -252,8 +255,8 @@ impl Milepost {
         Err(StoreError::MarksMoved(run, 0).into())
     }
 
-    /// Removes what is planned, batch by batch. Gives what was removed and what stays; `None` for the latter where the
-    /// record is no longer `unchanged` and a new plan is needed.
+    /// Removes the planned checkpoints in batches. Returns the removed steps and the kept ones. The kept
+    /// ones are `None` if the record is no longer `unchanged` and a new plan is needed.
     fn remove_planned(
         &self,
         steps: Vec<PruneStep>,
@@ -289,7 +292,7 @@ impl Milepost {
         }
     }
 
-    /// Removes checkpoints in one write; `None` where the record is no longer `unchanged`.
+    /// Removes checkpoints in one write; returns `None` if the record is no longer `unchanged`.
     fn remove_batch(
         &self,
         run: &RunId,
@@ -321,7 +324,8 @@ impl Milepost {
         Ok((!moved).then_some(receipt))
     }
 
-    /// The time before which checkpoints are compressed, and the age in seconds, where that is wanted.
+    /// The time before which checkpoints are compressed, and the corresponding age in seconds; `None` if
+    /// compression is off.
     fn compress_before(&self) -> Option<(Timestamp, u64)> {
         let age = self.settings.store_limits.compress_after?;
         Some((self.now().checked_sub(age).unwrap_or(Timestamp::MIN), age.as_secs()))
@@ -335,8 +339,8 @@ impl Milepost {
         }
     }
 
-    /// Reduces the oldest ended runs to the least that a run keeps, or plans to, until the store is as small as it has to
-    /// be.
+    /// Reduces ended runs to the minimum that a run keeps, or plans to, until the store is within its size
+    /// limit.
     fn reduce_ended_runs(
         &self,
         plans: &mut [RunPlan],
@@ -355,7 +359,7 @@ impl Milepost {
             let removed: HashSet<u64> = if report.dry_run {
                 removed_sequences(&steps).collect()
             } else {
-                // A run that was written to meanwhile may be open again.
+                // A run that was written to in the meantime may be open again.
                 let (marks_changed, updated_at) = (plan.record.marks_changed, plan.record.updated_at);
                 let unchanged = |record: &RunRecord| {
                     !record.is_open()
@@ -384,14 +388,14 @@ impl Milepost {
         Ok(())
     }
 
-    /// Where many of the oldest may be protected, a save that looks at a few of them can find none to remove. So every
-    /// so often all are looked at: never more than the policy keeps, and what was saved since.
+    /// Prunes the whole run every `WHOLE_RUN_EVERY` checkpoints, if the policy can protect many old ones. A
+    /// save examines only a few of the oldest, and all of those may be protected.
     pub(super) fn prune_whole_run_sometimes(&self, saved: &mut Saved) {
         let protects_many = self.settings.retention(Profile::Run).protects_many();
         if !protects_many || saved.coalesced || !saved.sequence.is_multiple_of(WHOLE_RUN_EVERY) {
             return;
         }
-        // The checkpoint is saved, whatever comes of this; the next round tries again.
+        // The checkpoint is already saved, so errors are ignored. The next round tries again.
         let Ok(Some(stored)) = self.store.run(&saved.run_id) else { return };
         if let Ok(Some((plan, _))) = self.prune_run(stored.row, true, false) {
             let removed = plan.steps.into_iter().filter(|step| step.action == PruneAction::Remove);
@@ -400,7 +404,7 @@ impl Milepost {
     }
 }
 
-/// How many headers were verified against their checksum.
+/// Number of entries whose header was verified against its checksum.
 fn count_verified(entries: &[RetentionEntry]) -> u64 {
     entries.iter().filter(|entry| entry.status.is_some()).count() as u64
 }
@@ -409,7 +413,8 @@ fn removed_sequences(steps: &[PruneStep]) -> impl Iterator<Item = u64> {
     steps.iter().filter(|step| step.action == PruneAction::Remove).map(|step| step.sequence)
 }
 
-/// Checkpoints that stay whatever a plan says that was made before others wrote: the newest, and the latest of each kind.
+/// Checkpoints that are kept even if an outdated plan removes them: the newest, and the latest of each
+/// protected kind.
 fn protected_now(view: &RunView, record: &RunRecord) -> [u64; 5] {
     [
         view.latest.as_ref().map_or(0, |latest| latest.header.sequence),
@@ -420,7 +425,7 @@ fn protected_now(view: &RunView, record: &RunRecord) -> [u64; 5] {
     ]
 }
 
-/// The stamp of the last write that was part of the work.
+/// The stamp of the run's last write that was not maintenance.
 pub(super) fn last_write(row: &RunRow) -> u64 {
     let maintenance = row.record.as_ref().ok().and_then(|record| record.maintenance);
     maintenance

@@ -1,4 +1,5 @@
-//! What prune is asked for, and what it says it has done or would do.
+//! Prune: its options, and the report of what it did or would do. Holds data only; decides and changes
+//! nothing.
 
 use derive_getters::Getters;
 use jiff::Timestamp;
@@ -10,80 +11,80 @@ use crate::retain::Reason;
 use crate::store::RetentionEntry;
 
 options! {
-    /// What to prune, by the engine's settings.
+    /// What to prune, according to the engine's settings.
     #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct PruneOptions {
-        /// Only this run; the store's size is then left alone.
+        /// Prunes only this run, and ignores the store's size limit.
         pub(crate) run: Option<RunId>,
-        /// Whether to plan alone and change nothing.
+        /// Only plans, and changes nothing.
         pub(crate) dry_run: bool,
     }
 }
 
 closed_enum! {
-    /// What becomes of a checkpoint.
+    /// What happens to a checkpoint.
     pub enum PruneAction {
-        /// It stays as it is.
+        /// It is kept unchanged.
         Keep = "keep",
-        /// It stays, compressed.
+        /// It is kept and compressed.
         Compress = "compress",
-        /// It goes.
+        /// It is removed.
         Remove = "remove",
     }
 }
 
-/// What becomes of one checkpoint, and why.
+/// What happens to one checkpoint, and why.
 #[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PruneStep {
-    /// Its id.
+    /// The checkpoint id.
     pub(crate) snapshot_id: CheckpointId,
-    /// Its run.
+    /// The run id.
     pub(crate) run_id: RunId,
-    /// Its number within the run.
+    /// The sequence number within the run.
     pub(crate) sequence: u64,
-    /// When it was made.
+    /// When it was saved.
     #[getter(copy)]
     pub(crate) created_at: Timestamp,
-    /// What becomes of it.
+    /// What happens to it.
     #[getter(copy)]
     pub(crate) action: PruneAction,
-    /// Why; never empty.
+    /// The reasons; never empty.
     pub(crate) reasons: Vec<Reason>,
-    /// Bytes that the store holds for it.
+    /// Bytes that it occupies in the store.
     pub(crate) bytes: u64,
 }
 
-/// Something that could not be done.
+/// An operation that failed.
 #[derive(Getters, Debug, Serialize)]
 pub struct PruneFailure {
-    /// In which run; `None` where it is no matter of one run.
+    /// The run concerned; `None` if the failure does not concern a single run.
     pub(crate) run_id: Option<RunId>,
-    /// Why.
+    /// The error.
     #[serde(flatten)]
     pub(crate) error: Error,
 }
 
-/// What was done, or would be.
+/// What was pruned, or would be pruned.
 #[derive(Getters, Debug, Default, Serialize)]
 pub struct PruneReport {
-    /// How many checkpoints went.
+    /// Number of removed checkpoints.
     pub(crate) removed: u64,
-    /// How many were compressed.
+    /// Number of compressed checkpoints.
     pub(crate) compressed: u64,
-    /// How many stay, compressed or not.
+    /// Number of kept checkpoints, compressed or not.
     pub(crate) kept: u64,
-    /// Bytes that came back; in a plan, what the store holds for what goes.
+    /// Bytes freed; in a dry run, the bytes that the checkpoints to remove occupy.
     pub(crate) bytes_freed: u64,
-    /// Every checkpoint that could be read, run by run, oldest write first.
+    /// All readable checkpoints, run by run, least recently written run first.
     pub(crate) plan: Vec<PruneStep>,
-    /// Whether nothing was changed.
+    /// Whether this was a dry run.
     pub(crate) dry_run: bool,
-    /// Runs that went as a whole.
+    /// Runs that were removed completely.
     pub(crate) runs_removed: Vec<RunId>,
-    /// What could not be done.
+    /// Operations that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) failed: Vec<PruneFailure>,
-    /// Bytes that the store takes, where that is still more than it may and no ended run is left to go.
+    /// The store's size in bytes, if it still exceeds the limit and no more ended runs can be reduced.
     #[getter(copy)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) too_large: Option<u64>,
@@ -96,12 +97,12 @@ impl PruneReport {
     }
 }
 
-/// Bytes that come back with a step; what compression wins is not known before.
+/// Bytes that a step frees. What compression saves is not known in advance.
 pub(super) fn bytes_freed(step: &PruneStep) -> u64 {
     if step.action == PruneAction::Remove { step.bytes } else { 0 }
 }
 
-/// A step about a checkpoint, without its reasons.
+/// Creates a step for a checkpoint, without reasons.
 pub(super) fn step_for(record: &RunRecord, entry: &RetentionEntry, action: PruneAction) -> PruneStep {
     PruneStep {
         run_id: record.run_id.clone(),

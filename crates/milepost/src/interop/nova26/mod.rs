@@ -1,6 +1,7 @@
-//! Builds in a SQLite file: tables `checkpoints` and `build_states`. In: the file, or a folder with one. Out: a run for
-//! each build. One read transaction sees one state, also while another program writes. Must not write to the file or
-//! beside it.
+//! The nova26 format: builds in a SQLite file with the tables `checkpoints` and `build_states`. Takes the
+//! file, or a folder with exactly one, and returns one run per build. Reads everything in one transaction, so
+//! the data is consistent while another program writes. It must not write to the database or create files
+//! next to it.
 
 mod write;
 
@@ -23,10 +24,10 @@ use crate::seal::strict;
 const FORMAT: Format = Format::Nova26;
 /// The first bytes of every SQLite file.
 pub(super) const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The largest text that is taken from one field.
+/// The maximum length of a field in bytes. Longer fields are treated as missing.
 const FIELD_LIMIT: usize = 64 << 20;
 
-/// As the originals create it.
+/// The schema that the original tool creates.
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS checkpoints (
     id TEXT PRIMARY KEY,
@@ -63,14 +64,14 @@ const BUILD_STATE_COLUMNS: [&str; 9] = [
     "updated_at",
 ];
 
-/// Whether a file begins as a SQLite file does.
+/// Returns true if the path is a regular file that begins with the SQLite magic bytes.
 pub(super) fn is_database(path: &Path) -> bool {
     let mut start = [0; 16];
-    // Opening anything but a file may never end.
+    // Opening anything but a regular file, such as a pipe, can block forever.
     path.is_file() && read_start(path, &mut start).is_ok() && start == MAGIC
 }
 
-/// The database at a path: the file, or the only one in the folder.
+/// Returns the database at a path: the file itself, or the only database in the folder.
 fn find_database(path: &Path) -> Result<PathBuf, InteropError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -79,8 +80,8 @@ fn find_database(path: &Path) -> Result<PathBuf, InteropError> {
     let mut all: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|p| is_database(p)).collect();
     let why = match all.len() {
         1 => return Ok(all.remove(0)),
-        0 => "no SQLite file in it".to_owned(),
-        n => format!("{n} SQLite files in it: name one"),
+        0 => "it contains no SQLite file".to_owned(),
+        n => format!("it contains {n} SQLite files: specify one"),
     };
     Err(InteropError::nothing(path, why))
 }
@@ -94,7 +95,8 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
     if !is_database(&path) {
         return Err(InteropError::nothing(&path, "it is not a SQLite file"));
     }
-    // Beside the file nothing is made and nothing is changed, not even the index of its log.
+    // Opening the database must not create or change any file next to it, not even the index of its WAL. If
+    // that is not possible, a copy is read instead.
     let mut aside = None;
     if !has_log(&path) || with_suffix(&path, "-wal").exists() && with_suffix(&path, "-shm").exists() {
         match read_tables(&path, OpenFlags::SQLITE_OPEN_READ_ONLY, progress) {
@@ -111,7 +113,8 @@ pub(crate) fn read(path: &Path, progress: &mut Progress<'_>) -> Result<ForeignDa
         .map_err(|source| InteropError::Database { path, source })
 }
 
-/// Whether the file is of a kind that has a log beside it. Without a program that has it open, a reader would make one.
+/// Returns true if the database is in WAL mode. If no other program has it open, SQLite would create the WAL
+/// files on reading.
 fn has_log(path: &Path) -> bool {
     let mut start = [0; 20];
     read_start(path, &mut start).is_ok() && start[18..] == [2, 2]
@@ -125,13 +128,15 @@ fn with_suffix(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(format!("{}{end}", path.display()))
 }
 
-/// A log that nobody has open, or a journal to be rolled back: both need a writer.
+/// Returns true if reading failed because the database needs a writer: it has a WAL that no process has open,
+/// or a journal to roll back.
 fn needs_writer(e: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
     matches!(e.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
 }
 
-/// A copy with its log or journal, made while nothing of it changed; `None` if it never rested.
+/// Copies the database with its WAL or journal at a moment when none of the files changed. Returns `None` if
+/// the files kept changing.
 fn copy_at_rest(path: &Path) -> io::Result<Option<(tempfile::TempDir, PathBuf)>> {
     let ends = ["", "-wal", "-journal"];
     let state =
@@ -153,7 +158,7 @@ fn copy_at_rest(path: &Path) -> io::Result<Option<(tempfile::TempDir, PathBuf)>>
 
 fn read_tables(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusqlite::Result<ForeignData> {
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    // Of a file of others not even the index of its log is written.
+    // The original must stay unchanged, including the index of its WAL. A copy can be written.
     let foreign = how == OpenFlags::SQLITE_OPEN_READ_ONLY;
     let uri = format!("file:{escaped}{}", if foreign { "?readonly_shm=1" } else { "" });
     let connection =
@@ -162,7 +167,8 @@ fn read_tables(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusq
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     connection.execute_batch("BEGIN")?;
     let mut found = ForeignData::default();
-    // Only a plain table: what a view, a virtual table or a generated column holds is computed, perhaps without end.
+    // Accept only plain tables. The content of views, virtual tables and generated columns is computed, and a
+    // malicious computation might never end.
     let has = |table: &str| {
         connection.query_row(
             "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1 AND sql NOT LIKE 'CREATE VIRTUAL%' \
@@ -195,7 +201,7 @@ fn read_tables(path: &Path, how: OpenFlags, progress: &mut Progress<'_>) -> rusq
     Ok(found)
 }
 
-/// A field as text, whatever its type; nothing where it is null, a blob or too long.
+/// Returns a field as text. `None` if it is null, a blob, too long or not UTF-8.
 fn field(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(at)? {
         ValueRef::Text(text) if text.len() <= FIELD_LIMIT => {
@@ -207,7 +213,7 @@ fn field(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     })
 }
 
-/// A time as SQLite writes it, without a zone, or as RFC 3339 has it.
+/// Parses a time in RFC 3339, or in SQLite's form without a time zone, which is UTC.
 fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| format!("{}Z", text.trim().replacen(' ', "T", 1)).parse().ok())
 }
@@ -222,7 +228,7 @@ fn read_checkpoint_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Resu
         return Ok(());
     };
     if id.is_empty() || build.is_empty() {
-        found.skip(location, "it has no id or no build");
+        found.skip(location, "it has no id or no build id");
         return Ok(());
     }
     let mut kept = RawObject::default();
@@ -233,7 +239,7 @@ fn read_checkpoint_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Resu
     let phase = current_phase.as_deref().and_then(phase);
     if phase.is_none() {
         kept.put("current_phase", &current_phase);
-        found.warn(&location, "current_phase is not a whole number, 0 or more: kept in metadata.imported");
+        found.warn(&location, "current_phase is not a whole number of 0 or more: kept in metadata.imported");
     }
     let metadata = field(row, 5)?;
     let object = |text: &String| strict::raw(text.as_bytes()).ok().filter(|raw| parse_object(raw).is_some());
@@ -257,7 +263,7 @@ fn read_checkpoint_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Resu
     Ok(())
 }
 
-/// A list of tasks; one that cannot be taken as tasks is kept as it is.
+/// Parses a list of tasks. An invalid list is stored unchanged in `kept`.
 fn task_list(
     text: Option<String>,
     location: &str,
@@ -283,11 +289,11 @@ fn read_build_state_row(row: &Row<'_>, found: &mut ForeignData) -> rusqlite::Res
     }
     let text = |column| text_member(&columns, column);
     let Some(build) = text("build_id").filter(|build| !build.is_empty()) else {
-        found.skip("build_states", "a row without a build");
+        found.skip("build_states", "a row without a build id");
         return Ok(());
     };
     let location = format!("build_states/{build}");
-    // What is not understood is kept with the other columns.
+    // An invalid list needs no separate copy, because all columns are stored below.
     let mut tasks = task_list(text("tasks"), &location, &mut RawObject::default(), found).unwrap_or_default();
     let run = found.run_mut(FORMAT, &build);
     if tasks.is_empty() {
@@ -322,7 +328,7 @@ fn phase(number: &str) -> Option<Phase> {
     number.parse().ok().map(|number| Phase { number, ..Phase::default() })
 }
 
-/// Ids of tasks: a list of texts, or of objects that have one.
+/// Parses a list of task ids. Each entry is a string or an object with an `id`.
 fn task_ids(text: &str) -> Vec<String> {
     let all: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     all.iter().filter_map(|v| v.as_str().or_else(|| v["id"].as_str()).map(ToOwned::to_owned)).collect()

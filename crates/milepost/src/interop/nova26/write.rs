@@ -1,5 +1,5 @@
-//! A run as rows of a new database. In: a run and the path of a file that does not exist yet. Out: the file, and what it
-//! cannot hold.
+//! Writes a run into a new nova26 database. Takes a run and the path of a file that does not exist yet,
+//! creates the file, and returns the fields that the format cannot represent.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::super::types::{ExportRun, ExportedRun, format_time, parse_object, tex
 use super::{BUILD_STATE_COLUMNS, FORMAT, SCHEMA};
 use crate::model::{RawObject, Task};
 
-/// Writes a run into a new database.
+/// Writes a run into a new database at `path`.
 pub(crate) fn write(run: &ExportRun<'_>, path: &Path) -> Result<ExportedRun, InteropError> {
     let mut out = ExportedRun::default();
     write_tables(run, path, &mut out)
@@ -29,7 +29,7 @@ pub(crate) fn write(run: &ExportRun<'_>, path: &Path) -> Result<ExportedRun, Int
 
 fn write_tables(run: &ExportRun<'_>, path: &Path, out: &mut ExportedRun) -> rusqlite::Result<()> {
     let mut connection = Connection::open(path)?;
-    // One file and nothing beside it.
+    // Create no journal file next to the database.
     connection.pragma_update(None, "journal_mode", "MEMORY")?;
     connection.execute_batch(SCHEMA)?;
     let transaction = connection.transaction()?;
@@ -64,7 +64,7 @@ fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A time as SQLite's own functions write it; with milliseconds where there are any.
+/// Formats a time like SQLite's own functions, with milliseconds unless they are zero.
 fn format_sqlite_time(at: Timestamp) -> String {
     let text = format_time(at);
     text.replace('T', " ").trim_end_matches('Z').trim_end_matches(".000").to_owned()

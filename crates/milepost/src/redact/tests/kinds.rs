@@ -1,4 +1,5 @@
-//! Every kind of secret with a look-alike, further forms of some, the allow list, and text that only looks random.
+//! Tests every kind of secret with a look-alike, further forms of some kinds, the allow list, and text that
+//! looks random but is not secret.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use super::cases::CASES;
 use super::{hex, noise};
 use crate::redact::{self, AllowList, format_mark, json, rules};
 
-/// A text of the table of cases with its placeholders filled in.
+/// Fills in the placeholders of a pattern from the table of cases.
 fn filled(pattern: &str) -> String {
     let mut text = String::new();
     let mut rest = pattern;
@@ -70,7 +71,7 @@ fn every_case_is_found_and_its_look_alike_stays() {
         let stays = filled(negative);
         for text in [stays.clone(), format!("see: {stays}\n")] {
             if let Some(clean) = redact::text(&text) {
-                wrong.push(format!("{rule}: {text} had to stay\n    became {clean}"));
+                wrong.push(format!("{rule}: {text} must not change\n    became {clean}"));
             }
         }
     }
@@ -113,7 +114,7 @@ fn passwords_in_lists_of_arguments_are_found() {
     }
 }
 
-/// Forms of one kind beyond the one in the table of cases.
+/// Forms of a secret that the table of cases does not cover.
 #[test]
 fn further_forms_are_found() {
     for (text, clean) in [
@@ -165,7 +166,7 @@ fn what_is_allowed_stays() {
     assert_eq!(allow.redact_text("password=hunter22").unwrap(), "password=[redacted:password]");
     let two = "password=hunter2 password=h0rse99";
     assert_eq!(allow.redact_text(two).unwrap(), "password=hunter2 password=[redacted:password]");
-    // As a member's value, as an argument, as one for curl, and in a command.
+    // As a member's value, as an argument, as curl's password, and in a command line.
     for stays in [
         r#"{"password":"hunter2"}"#,
         r#"["mysql","--password","hunter2"]"#,

@@ -1,5 +1,5 @@
-//! The rules: what must go, from wherever it stands, and what must stay. Secrets are put together here from parts, so
-//! that no file of the repository holds one.
+//! Tests which secrets the rules replace, wherever they are, and which text they keep. The secrets are
+//! assembled from parts so that no file of the repository contains one.
 
 mod cases;
 mod kinds;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Letters and digits that look like nothing in particular.
+/// Letters and digits that look random.
 fn noise(length: usize) -> String {
     "q7Zk2Xw9Lm4Rt8Vb1Nc6Yd3Hf5Gj0PsAeUiOq7Zk2Xw9Lm4Rt8Vb1Nc6Yd3Hf5Gj0PsAeUiO"
         .chars()
@@ -21,7 +21,7 @@ fn hex(length: usize) -> String {
     "3f9a1c7e5b2d8046".chars().cycle().take(length).collect()
 }
 
-/// A secret of each kind: its rule and its text.
+/// Secrets of many kinds: rule and text.
 fn secrets() -> Vec<(&'static str, String)> {
     let (n, h) = (noise, hex);
     let upper = |length| noise(length).to_uppercase();
@@ -65,7 +65,7 @@ fn key_block(kind: &str) -> String {
     format!("-----{} {kind} KEY-----\n{lines}-----{} {kind} KEY-----", "BEGIN", "END")
 }
 
-/// Values that only the word beside them gives away.
+/// Values that only a keyword next to them identifies as secrets: rule, text before the value, value.
 const BESIDE: [(&str, &str, &str); 21] = [
     ("password", "password=", "hunter2"),
     ("password", "Password: ", "Tr0ub4dor&3"),
@@ -97,7 +97,7 @@ fn every_kind_is_found_and_named() {
         {
             let clean = super::text(&text).unwrap_or_else(|| panic!("{rule}: nothing found in {text}"));
             assert!(clean.contains(&format_mark(rule)), "{rule}: {text} became {clean}");
-            // Of an address with a secret in it the host stays.
+            // The host of a URL that contains a secret is kept.
             let tail = &secret[secret.len() - 16..];
             assert!(!clean.contains(tail), "{rule}: {text} became {clean}");
         }
@@ -217,7 +217,7 @@ fn places_are_found_and_counted() {
     assert_eq!(found.pointers, ["/brief", "/state/a~0~1b/1", "/state/[redacted:token]"]);
 }
 
-/// What could make a matcher look at the same bytes again and again.
+/// Repeats texts that could make a matcher read the same bytes many times.
 #[test]
 fn hostile_text_takes_linear_time() {
     let size = 1 << 18;
@@ -276,7 +276,7 @@ fn hostile_text_takes_linear_time() {
         let _ = super::text(&text);
         let quoted = serde_json::to_string(&[&text]).unwrap();
         let _ = json(&quoted, "state");
-        // Without optimisation, and on a busy machine; quadratic time would be hours.
+        // The limit allows for a debug build on a busy machine. Quadratic time would take hours.
         assert!(begun.elapsed().as_secs() < 60, "{piece}: {:?}", begun.elapsed());
     }
 }
@@ -306,7 +306,7 @@ fn any_json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// The same kinds of values in the same places.
+/// Whether both documents have the same kinds of values in the same places.
 fn same_shape(a: &serde_json::Value, b: &serde_json::Value) -> bool {
     use serde_json::Value::{Array, Object, String};
     match (a, b) {
@@ -321,13 +321,13 @@ proptest! {
     #[test]
     fn a_secret_in_any_place_is_gone(value in any_json(), which in any::<prop::sample::Index>(), pretty: bool) {
         let secret = which.get(&secrets()).1.clone();
-        // Between blanks, as a value, as a name, and deep inside.
+        // Inside a sentence, as a member name, and as a nested value.
         let document = serde_json::json!({ "a": [value, format!("see {secret} there")], secret.clone(): [[secret]] });
         let text = if pretty { serde_json::to_string_pretty(&document) } else { serde_json::to_string(&document) }.unwrap();
         let clean = json(&text, "state").unwrap();
         let read: serde_json::Value = serde_json::from_str(&clean).unwrap();
         prop_assert!(same_shape(&document, &read), "{clean}");
-        // What stands around it may hold the same letters without being a secret.
+        // The generated value may contain the same letters without being a secret.
         let mut read = read;
         read["a"][0] = serde_json::Value::Null;
         let core = serde_json::to_string(&secret[secret.len() - 20..]).unwrap();
@@ -366,7 +366,7 @@ proptest! {
     fn the_gate_lets_every_secret_in(value in any_json()) {
         let text = serde_json::to_string(&value).unwrap();
         let mut walked = text.clone();
-        // A name before it makes the walker look at every string.
+        // The escape in this member name makes the walker read every string.
         walked.insert_str(0, "{\"\\u0020\":");
         walked.push('}');
         let found = json(&walked, "state").is_some();

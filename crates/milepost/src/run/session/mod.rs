@@ -1,7 +1,7 @@
-//! A session that is captured every so often: a first checkpoint when it starts, one every interval, a last one when it
-//! stops, each with git, watched folders, memory, and every file touched so far.
-//! In: options. Out: checkpoints, events, a summary. A failed tick is reported as an event, and the next one tries again;
-//! `start`, `capture` and `stop` return their errors.
+//! A session that is captured at an interval: a first checkpoint when it starts, one per interval, and a last
+//! one when it stops. Each contains git, watched folders, memory and every file touched so far. Takes
+//! options; produces checkpoints, events and a summary. A failed tick is reported as an event and the next
+//! tick tries again; `start`, `capture` and `stop` return their errors.
 
 mod options;
 
@@ -24,21 +24,21 @@ use crate::trigger::{Timer, TimerError};
 /// An event of a session.
 #[derive(Debug, Clone)]
 pub enum SessionEvent {
-    /// It was started.
+    /// The session was started.
     Started {
-        /// How often it is captured.
+        /// The capture interval.
         interval: Duration,
         /// The store's address.
         store: String,
     },
     /// A checkpoint was saved.
     Checkpoint(Box<Body>),
-    /// A tick saved nothing, and the next one tries again; or the session is stopped and could not be summed up.
+    /// A tick failed, and the next one tries again; or the session stopped, but its summary failed.
     Failed {
         /// The error.
         message: String,
     },
-    /// It was stopped.
+    /// The session was stopped.
     Stopped {
         /// The last checkpoint.
         final_checkpoint: Box<Body>,
@@ -49,7 +49,7 @@ pub enum SessionEvent {
 
 type Callback = Box<dyn Fn(&SessionEvent) + Send + Sync>;
 
-/// Receivers of events.
+/// The receivers of events.
 #[derive(Default)]
 struct Listeners {
     callbacks: Vec<Callback>,
@@ -57,7 +57,7 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Sends an event to every receiver, also after a callback that panics.
+    /// Sends an event to every receiver, even if a callback panics.
     fn notify(&self, event: &SessionEvent) {
         for callback in &self.callbacks {
             let _ = catch_unwind(AssertUnwindSafe(|| callback(event)));
@@ -66,8 +66,8 @@ impl Listeners {
     }
 }
 
-/// A session of a run that is captured every so often. Cheap to clone, safe to share between threads; dropping the last
-/// handle ends its timer without a last checkpoint.
+/// A session of a run that is captured at an interval. Cheap to clone and safe to share between threads.
+/// Dropping the last handle stops the timer without a last checkpoint.
 #[derive(Clone)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -90,7 +90,7 @@ struct Shared {
 struct State {
     /// The run, once it is open.
     run: Option<Run>,
-    /// Number of the session's first checkpoint; 0 before that.
+    /// Number of the session's first checkpoint; 0 if there is none yet.
     first: u64,
     started: bool,
     timer: Option<Timer>,
@@ -103,29 +103,30 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Options to build one with.
+    /// Options for building a session.
     pub fn options() -> SessionOptions {
         SessionOptions::default()
     }
 
-    /// The run that it is a session of.
+    /// The id of the session's run.
     pub fn run_id(&self) -> &RunId {
         &self.shared.run
     }
 
-    /// Everything that happens from now on.
+    /// A receiver of all events from now on.
     pub fn events(&self) -> Receiver<SessionEvent> {
         let (send, receive) = mpsc::channel();
         lock(&self.shared.listeners.channels).push(send);
         receive
     }
 
-    /// Starts: a first checkpoint at once, then one every interval. One that failed may be tried again.
+    /// Starts the session: saves a first checkpoint immediately, then one per interval. Can be called again
+    /// after an error.
     pub fn start(&self) -> Result<&Self, Error> {
         self.start_with(None, None)
     }
 
-    /// Starts with another interval or session id than it was built with, where given.
+    /// Like `start`, with a different interval or session id if given.
     pub fn start_with(&self, interval: Option<Duration>, session_id: Option<String>) -> Result<&Self, Error> {
         let shared = &self.shared;
         let interval = interval.unwrap_or(shared.interval);
@@ -145,7 +146,7 @@ impl Session {
         let first = run.and_then(|run| {
             let saved = shared.save(&run, "session_start", |run, save| run.save(save).map(Some))?;
             shared.note_first(saved.as_ref().map(|(saved, _)| saved));
-            // Sent before the timer starts, so that no tick comes first.
+            // Sent before the timer starts, so that no event of a tick precedes it.
             shared.listeners.notify(&SessionEvent::Started { interval, store: shared.url.clone() });
             shared.report_checkpoint(saved);
             let weak = Arc::downgrade(shared);
@@ -163,7 +164,7 @@ impl Session {
         Ok(self)
     }
 
-    /// Captures a checkpoint by hand.
+    /// Captures a checkpoint now.
     pub fn capture(&self) -> Result<Body, Error> {
         let shared = &self.shared;
         let run = shared.open_run(&mut lock(&shared.state), shared.session_id.clone())?;
@@ -175,20 +176,22 @@ impl Session {
         body.ok_or_else(|| StoreError::NoCheckpoint(shared.run.clone(), sequence).into())
     }
 
-    /// Stops: the last checkpoint, and the run is completed. Gives the summary. Without a start it only summarises.
+    /// Stops the session: saves the last checkpoint, completes the run and returns the summary. If the
+    /// session was not started, only returns the summary.
     pub fn stop(&self) -> Result<Summary, Error> {
         self.stop_as(Status::Completed)
     }
 
-    /// Stops with the status that the work has: completed, failed or paused. Once the last checkpoint is saved, the session
-    /// is stopped, whatever comes of the summary: an error then is about the summary alone, which `summary` gives later.
+    /// Like `stop`, with the status of the work: completed, failed or paused. The session is stopped once the
+    /// last checkpoint is saved. A later error concerns only the summary, which `summary` can return
+    /// afterwards.
     pub fn stop_as(&self, status: Status) -> Result<Summary, Error> {
         let shared = &self.shared;
         let (timer, run) = {
             let mut state = lock(&shared.state);
             (state.timer.take(), state.run.clone().filter(|_| state.started))
         };
-        // Not under the lock: a tick that is under way may need it.
+        // Not under the lock, because a tick in progress may need it.
         if let Some(timer) = timer {
             timer.stop();
         }
@@ -209,19 +212,19 @@ impl Session {
             Ok(summary)
         });
         summary.inspect_err(|e| {
-            let message = format!("stopped, but not summed up: {}", error_chain(e));
+            let message = format!("the session stopped, but its summary failed: {}", error_chain(e));
             shared.listeners.notify(&SessionEvent::Failed { message });
         })
     }
 
-    /// The checkpoints of this session, oldest first; of the run, where it has not started yet.
+    /// The checkpoints of this session, oldest first; those of the run if the session has none yet.
     pub fn checkpoints(&self) -> Result<Vec<Body>, Error> {
         let shared = &self.shared;
         let first = lock(&shared.state).first;
         shared.mp.bodies(&shared.run, first)
     }
 
-    /// What this session has captured; what the run has, where it has not started yet.
+    /// The summary of this session; that of the run if the session has no checkpoint yet.
     pub fn summary(&self) -> Result<Summary, Error> {
         let shared = &self.shared;
         let first = lock(&shared.state).first;
@@ -237,7 +240,7 @@ impl Session {
         Self::latest_of(&self.shared.mp, Some(&self.shared.run))
     }
 
-    /// The newest intact checkpoint of a run, or of a store: where a session that crashed was.
+    /// The newest intact checkpoint of a run, or of the whole store; shows where a crashed session was.
     pub fn latest_of(mp: &Milepost, run: Option<&RunId>) -> Result<Option<Body>, Error> {
         match mp.show(&Reference::Latest(0), run) {
             Ok(shown) => mp.body_of(&shown.entry, &shown.verified).map(Some),
@@ -248,7 +251,7 @@ impl Session {
 }
 
 impl Shared {
-    /// The run, opened if it is not yet.
+    /// Returns the run; opens it first if necessary.
     fn open_run(&self, state: &mut State, session_id: Option<String>) -> Result<Run, Error> {
         if let Some(run) = &state.run {
             return Ok(run.clone());
@@ -271,7 +274,7 @@ impl Shared {
         Ok(save.capture(Box::new(run.engine()?.capture_workspace(&self.run, &scope)?)))
     }
 
-    /// Saves, and reads what was saved; there is no body where others have removed it already.
+    /// Saves a checkpoint and reads it back; the body is `None` if another process already removed it.
     fn save(
         &self,
         run: &Run,
@@ -292,7 +295,7 @@ impl Shared {
         self.mp.body(&entry)
     }
 
-    /// Notes the session's first checkpoint.
+    /// Records the number of the session's first checkpoint.
     fn note_first(&self, saved: Option<&Saved>) {
         let mut state = lock(&self.state);
         if let (Some(saved), 0) = (saved, state.first) {
@@ -300,14 +303,14 @@ impl Shared {
         }
     }
 
-    /// Sends the event of a checkpoint, unless it was coalesced into an earlier one.
+    /// Sends the event of a checkpoint, unless the save was coalesced into an earlier one.
     fn report_checkpoint(&self, saved: Option<(Saved, Option<Body>)>) {
         if let Some((_, Some(body))) = saved.filter(|(saved, _)| !saved.coalesced) {
             self.listeners.notify(&SessionEvent::Checkpoint(Box::new(body)));
         }
     }
 
-    /// One tick of the timer; does nothing once every handle on the session is dropped.
+    /// One tick of the timer; does nothing once every handle of the session is dropped.
     fn tick(weak: &Weak<Self>) {
         let Some(shared) = weak.upgrade() else { return };
         let Some(run) = lock(&shared.state).run.clone() else { return };

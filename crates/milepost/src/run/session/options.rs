@@ -1,4 +1,4 @@
-//! What a session is made with. Store and project are needed; the rest has defaults.
+//! Options for building a session. A store and a project root are required; everything else has a default.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::engine::Milepost;
 use crate::model::{Body, RunId};
 use crate::store::{OpenOptions, StoreUrl};
 
-/// How often a session is captured unless told otherwise.
+/// The default capture interval.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(30 * 60);
 
-/// A session to be built.
-#[must_use = "a session does nothing before it is built and started"]
+/// Options for a session; `build` creates it.
+#[must_use = "a session does nothing until it is built and started"]
 #[derive(Default)]
 pub struct SessionOptions {
     store: Option<String>,
@@ -32,47 +32,47 @@ pub struct SessionOptions {
 
 setters! {
     impl SessionOptions {
-        /// Keeps checkpoints in the store at this address: `sqlite:PATH`, `files:DIR`, or a path, which means SQLite. Needed,
-        /// unless an engine is given.
+        /// Sets the address of the store: `sqlite:PATH`, `files:DIR`, or a path, which means SQLite. Required
+        /// unless `milepost` is set.
         pub fn store(url: impl Into<String>) => store = Some(url.into());
 
-        /// Keeps checkpoints with an engine that is there already.
+        /// Uses an existing engine and its store.
         pub fn milepost(mp: &Milepost) => milepost = Some(mp.clone());
 
-        /// Looks at the project with this root. Needed.
+        /// Sets the root of the project to capture. Required.
         pub fn project_root(root: impl Into<PathBuf>) => project = Some(root.into());
 
-        /// Captures this often; 30 minutes unless given.
+        /// Sets the capture interval; 30 minutes by default.
         pub fn interval(interval: Duration) => interval = Some(interval);
 
-        /// Names the session; `unknown` unless given.
+        /// Sets the session id; `unknown` by default.
         pub fn session_id(id: impl Into<String>) => session_id = Some(id.into());
 
-        /// Names the run, which is gone on with if it is there; a run of its own unless given.
+        /// Sets the id of the run, which is continued if it exists; a new run by default.
         pub fn run(id: impl Into<String>) => run = Some(id.into());
 
-        /// Says what people call the run.
+        /// Sets the title of the run.
         pub fn title(title: impl Into<String>) => title = Some(title.into());
 
-        /// Says where the person's home is: a repository there is a stray one, and not looked at.
+        /// Sets the user's home folder. A repository there is usually a mistake and is not read.
         pub fn home(home: impl Into<PathBuf>) => scope.home = Some(home.into());
 
-        /// Looks at a repository in the home folder all the same.
+        /// Reads a repository even if it is in the home folder.
         pub fn allow_home(allow: bool) => scope.allow_home_repository = allow;
 
-        /// Tells how much of the heap is in use, where the host knows that.
+        /// Sets a function that returns the heap memory in use, if the host can measure it.
         pub fn heap(used: impl Fn() -> u64 + Send + Sync + 'static) => heap = Some(Box::new(used));
     }
 }
 
 impl SessionOptions {
-    /// Watches a folder beside `.aiwg`, absolute or from the project's root.
+    /// Watches a folder in addition to `.aiwg`: absolute, or relative to the project root.
     pub fn watch(mut self, folder: impl Into<PathBuf>) -> Self {
         self.scope.watch_in_run.push(folder.into());
         self
     }
 
-    /// Is called with every checkpoint.
+    /// Adds a callback for every checkpoint.
     pub fn on_checkpoint(self, callback: impl Fn(&Body) + Send + Sync + 'static) -> Self {
         self.on_event(move |event| {
             if let SessionEvent::Checkpoint(body) = event {
@@ -81,14 +81,14 @@ impl SessionOptions {
         })
     }
 
-    /// Is called with everything that happens. May be given more than once.
+    /// Adds a callback for every event. Can be called more than once.
     pub fn on_event(mut self, callback: impl Fn(&SessionEvent) + Send + Sync + 'static) -> Self {
         self.listeners.callbacks.push(Box::new(callback));
         self
     }
 
-    /// Makes the session; opens the store and creates it if needed. An option that is missing or not valid is an error
-    /// that names it; no store is created then.
+    /// Builds the session; opens the store, and creates it if necessary. If an option is missing or invalid,
+    /// the error names it and no store is created.
     pub fn build(self) -> Result<Session, Error> {
         let url = match (&self.milepost, self.store) {
             (Some(_), _) => None,
@@ -103,7 +103,7 @@ impl SessionOptions {
             (None, None) => return Err(Error::MissingOption("store")),
         };
         let run = run.unwrap_or_else(|| RunId::generate(mp.now()));
-        // The store says itself where it is, so that its files are left out.
+        // The store reports its own address, so that captures exclude its files.
         let url = mp.store().info()?.url;
         let scope = CaptureOptions { root, store: url.parse().ok(), ..self.scope };
         let interval = self.interval.unwrap_or(INTERVAL);

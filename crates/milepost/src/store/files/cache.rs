@@ -1,6 +1,6 @@
-//! Replayed logs, kept while the process lives.
-//! In: a run's id. Out: its log as of now, read anew only where the file has changed, and only its new lines where it
-//! has grown. Takes no lock between processes and writes nothing.
+//! A cache of replayed logs, for the lifetime of the store handle.
+//! Takes a run's id, returns the current state of its log. Reads a log again only if its file has changed,
+//! and only the new lines if the file has grown. Takes no lock between processes and writes nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -14,10 +14,10 @@ use crate::fs::bounded;
 use crate::model::RunId;
 use crate::store::StoreError;
 
-/// Maximum size of a log. Logs are written anew long before they get there.
+/// Maximum size of a log. Logs are compacted long before they reach it.
 const LOG_LIMIT: u64 = 256 << 20;
 
-/// Tells one state of a file from another.
+/// Identifies a version of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     file: u64,
@@ -41,12 +41,12 @@ impl Version {
     }
 }
 
-/// Where the next line of a log goes.
+/// The position of a log's next line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct End {
-    /// The offset; what lies beyond was never acknowledged.
+    /// The offset. Bytes after it were never acknowledged.
     pub(super) at: u64,
-    /// Whether the last line has lost its newline.
+    /// Whether the newline of the last line is missing.
     pub(super) open: bool,
 }
 
@@ -56,24 +56,25 @@ pub(super) struct Cached {
     version: Version,
     end: End,
     last_start: u64,
-    /// How the last line begins, its checksum included.
+    /// The start of the last line, including its checksum.
     last_head: Vec<u8>,
     log: Arc<RunLog>,
 }
 
 impl FilesStore {
-    /// The run's log as it is now; `None` if there is no such run.
+    /// The current state of a run's log; `None` if the run does not exist.
     pub(super) fn load(&self, run: &RunId) -> Result<Option<Arc<RunLog>>, StoreError> {
         Ok(self.load_with_end(run)?.map(|(log, _)| log))
     }
 
-    /// The run's log, and where its next line goes.
+    /// The current state of a run's log, and the position of its next line.
     pub(super) fn load_with_end(&self, run: &RunId) -> Result<Option<(Arc<RunLog>, End)>, StoreError> {
         let history = self.history(run);
         if let Some(found) = self.replay(run, &history)? {
             return Ok(Some(found));
         }
-        // `latest.json` comes after the first commit: without a line, the log is what is missing. It may just have come.
+        // `latest.json` is written after the first commit. If it exists, either the log is missing or
+        // damaged, or another process has just committed, so read again.
         if !history.latest().exists() {
             return Ok(None);
         }
@@ -85,7 +86,7 @@ impl FilesStore {
         Ok(Some((Arc::new(log), End::default())))
     }
 
-    /// The run's log from its file; `None` where the file has no line.
+    /// Reads the run's log from its file or the cache; `None` if the file has no lines.
     fn replay(
         &self,
         run: &RunId,
@@ -112,7 +113,7 @@ impl FilesStore {
         Ok(Some(found))
     }
 
-    /// Keeps a log that was just written as `bytes`, so that it need not be read again. Only while the lock is held.
+    /// Caches a log that was just written as `bytes`, to avoid a read. The caller must hold the lock.
     pub(super) fn remember(&self, run: &RunId, log: RunLog, bytes: &[u8]) {
         let Ok(meta) = fs::metadata(self.history(run).log()) else { return };
         let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -135,7 +136,7 @@ impl FilesStore {
         }
     }
 
-    /// All runs. One whose log cannot be read is shown by what else is there.
+    /// All runs. If a log cannot be read, the run's state comes from `history/`.
     pub(super) fn load_all(&self) -> Result<Vec<(RunId, Arc<RunLog>)>, StoreError> {
         let mut logs = Vec::new();
         for run in self.run_ids()? {
@@ -173,7 +174,7 @@ fn read(
         let found = pieces(run, &bytes[known..]);
         log.extend(&found.pieces);
         log.survey(run, history);
-        // Without a new line the last known one, with which the bytes begin, is still the last.
+        // If there is no new line, the last line is the cached one, with which `bytes` starts.
         let last_start = if found.pieces.is_empty() { 0 } else { known + found.last_start };
         Ok(Some(Cached {
             version,
@@ -185,7 +186,7 @@ fn read(
     };
     if let Some(cached) = grown {
         let bytes = range(&mut file, cached.last_start, version.length).map_err(failed)?;
-        // The last known line must still be there: the log may have been cut and written again.
+        // The cached last line must still be in place: the log may have been truncated and extended again.
         let known = (cached.end.at - cached.last_start) as usize;
         if !cached.end.open && bytes.len() >= known && bytes.starts_with(&cached.last_head) {
             return replayed(Arc::unwrap_or_clone(cached.log), &bytes, known, cached.last_start);

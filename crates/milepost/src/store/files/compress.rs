@@ -1,8 +1,7 @@
-//! Compression of old documents: `history/<id>.json` becomes `<id>.json.gz`, and both checksums are kept, the seal inside
-//! and that of the compressed bytes in the log.
-//! In: a time. Out: how many were compressed and the bytes that came back. Order: compressed files, the line that names
-//! them, removal of the plain ones; whatever a crash leaves of that reads as before. The lock is released after a few, so that savers
-//! are not kept waiting.
+//! Compresses old documents: `history/<id>.json` becomes `<id>.json.gz`, and the log stores its checksum.
+//! The steps are: write compressed files, append the log line that names them, remove the plain files.
+//! A crash between steps leaves every document readable.
+//! The lock is released after every `PER_LOCK` documents, to let other writers continue.
 
 use jiff::Timestamp;
 
@@ -15,11 +14,11 @@ use crate::model::{CheckpointId, RunId};
 use crate::seal::Verified;
 use crate::store::{MaintenanceReport, StoreError};
 
-/// Documents that are compressed before the lock is released.
+/// Number of documents that are compressed before the lock is released.
 const PER_LOCK: usize = 32;
 
 impl FilesStore {
-    /// Compresses documents made before a time, of one run or all.
+    /// Compresses documents created before a time, of one run or of all runs.
     pub(super) fn compress(
         &self,
         run: Option<&RunId>,
@@ -32,7 +31,7 @@ impl FilesStore {
         let mut report = MaintenanceReport::default();
         for run in runs {
             loop {
-                // Looking takes no lock.
+                // Finding candidates needs no lock.
                 let Some(log) = self.load(&run)? else { break };
                 self.sweep_plain(&run, &log, &mut report)?;
                 if candidates(&log, before).next().is_none() {
@@ -48,7 +47,7 @@ impl FilesStore {
         Ok(report)
     }
 
-    /// Compresses at most `PER_LOCK` documents; returns how many.
+    /// Compresses at most `PER_LOCK` documents and returns their number.
     fn compress_some(
         &self,
         run: &RunId,
@@ -65,7 +64,7 @@ impl FilesStore {
                 if packed.is_empty() { Ok(()) } else { self.append(run, &change, log.record.as_ref(), log) }
             });
         if let Err(error) = result {
-            // Where it is not sure that the line is missing, both forms stay.
+            // If the line may have been written, keep both forms.
             if !matches!(error, StoreError::NotAcknowledged { .. }) {
                 for (id, _) in &packed {
                     history::remove(&history.compressed(id));
@@ -81,7 +80,7 @@ impl FilesStore {
         Ok(packed.len())
     }
 
-    /// Compresses documents, durable when it returns. Adds each to `change`, and to `packed` with the bytes it saves.
+    /// Writes compressed documents durably. Adds each to `change`, and to `packed` with the bytes saved.
     fn pack<'a>(
         &self,
         run: &RunId,
@@ -92,7 +91,7 @@ impl FilesStore {
     ) -> Result<(), StoreError> {
         for live in candidates {
             let header = &live.entry.header;
-            // A damaged document stays as it is, for others to look at.
+            // Leave a damaged document unchanged for inspection.
             let Ok(bytes) = history.bytes(run, live) else { continue };
             let Ok(intact) = Verified::read(bytes, header) else { continue };
             let path = history.compressed(&header.snapshot_id);
@@ -112,7 +111,7 @@ impl FilesStore {
         atomic::sync_folder(&folder).map_err(|e| self.write_error(&folder, e))
     }
 
-    /// Removes plain documents that a crash left beside their compressed form, where that is good.
+    /// Removes plain documents that a crash left in addition to an intact compressed form.
     fn sweep_plain(
         &self,
         run: &RunId,
@@ -134,7 +133,7 @@ impl FilesStore {
     }
 }
 
-/// What is old enough and not compressed yet; never the newest, which `latest.json` is made from.
+/// Documents that are old enough and not compressed yet, except the newest: `latest.json` is copied from it.
 fn candidates(log: &RunLog, before: Timestamp) -> impl Iterator<Item = &Live> {
     let newest = log.next_sequence() - 1;
     let last_live = log.entries.keys().next_back().copied();

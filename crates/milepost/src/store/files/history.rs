@@ -1,6 +1,6 @@
-//! The documents of one run: `history/<snapshot_id>.json[.gz]`, exactly as they were sealed, and `latest.json`.
-//! In: ids and sealed bytes. Out: files, and their bytes back. It never looks into a document and never trusts a
-//! compressed file whose checksum does not fit.
+//! The files of one run: documents in `history/<snapshot_id>.json[.gz]`, `latest.json` and the log.
+//! Reads and writes sealed bytes by checkpoint id, and appends lines to the log.
+//! Never parses a document. Rejects a compressed file that does not match the checksum in the log.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ use crate::model::{CheckpointId, RunId};
 use crate::store::check::checksum;
 use crate::store::{Damage, Part, identity};
 
-/// Maximum size of a document: the largest input that is accepted, and what surrounds it.
+/// Maximum size of a document: the largest accepted input plus the rest of the document.
 const DOCUMENT_LIMIT: u64 = 72 << 20;
 
 /// The folder of one run.
@@ -28,14 +28,14 @@ pub(super) struct History {
     folder: PathBuf,
 }
 
-/// Why there are no bytes.
+/// Why a document could not be read.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// The file is not there.
+    /// The file does not exist.
     Gone,
-    /// It is not what was written.
+    /// The compressed file does not match its checksum.
     Damaged(Box<Damage>),
-    /// It cannot be read.
+    /// Reading the file failed.
     Io(PathBuf, io::Error),
 }
 
@@ -44,12 +44,12 @@ impl History {
         Self { folder }
     }
 
-    /// The run's own folder.
+    /// The run's folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The folder of the documents.
+    /// The folder that contains the documents.
     pub(super) fn documents(&self) -> PathBuf {
         self.folder.join("history")
     }
@@ -69,17 +69,17 @@ impl History {
         self.folder.join("latest.json")
     }
 
-    /// Where a document is, uncompressed.
+    /// Path of a document in plain form.
     pub(super) fn plain(&self, id: &CheckpointId) -> PathBuf {
         self.documents().join(format!("{id}.json"))
     }
 
-    /// Where a document is, compressed.
+    /// Path of a document in compressed form.
     pub(super) fn compressed(&self, id: &CheckpointId) -> PathBuf {
         self.documents().join(format!("{id}.json.gz"))
     }
 
-    /// Whether a document of this id is there in either form.
+    /// Whether a document with this id exists in either form.
     pub(super) fn holds(&self, id: &CheckpointId) -> bool {
         self.plain(id).exists() || self.compressed(id).exists()
     }
@@ -89,7 +89,7 @@ impl History {
         self.files().unwrap_or_default().into_iter().map(|(id, _)| id).collect()
     }
 
-    /// All documents with their files, in the folder's own order; files of other kinds are left out.
+    /// All documents with their files, in directory order. Skips other files.
     pub(super) fn files(&self) -> io::Result<Vec<(CheckpointId, PathBuf)>> {
         let Some(folder) = if_exists(fs::read_dir(self.documents()))? else { return Ok(Vec::new()) };
         let mut files = Vec::new();
@@ -105,19 +105,19 @@ impl History {
         Ok(files)
     }
 
-    /// The document of a checkpoint that the log speaks of.
+    /// Reads the document of a checkpoint that is in the log.
     pub(super) fn bytes(&self, run: &RunId, live: &Live) -> Result<Vec<u8>, Unread> {
         let header = &live.entry.header;
         let plain = self.plain(&header.snapshot_id);
         let Some(expected) = &live.gz else {
-            // The line that told of the compression may be lost; the seal inside is checked by the caller all the same.
+            // The line that recorded the compression may be lost. The caller verifies the seal in any case.
             return read(&plain).or_else(|why| match why {
                 Unread::Gone => self.any_bytes(&header.snapshot_id).ok_or(Unread::Gone),
                 why => Err(why),
             });
         };
         let unpacked = self.unpacked(run, &header.snapshot_id, expected);
-        // The plain file may still be there: its removal comes after the commit that compressed it.
+        // The plain file may still exist: it is removed after the commit that records the compression.
         match unpacked {
             Err(why) => read(&plain).map_err(|_| match why {
                 Unread::Damaged(damage) => Unread::Damaged(Box::new(
@@ -139,18 +139,18 @@ impl History {
         unpack(&packed).map_err(|e| Unread::Io(path, e))
     }
 
-    /// The compressed document alone, if it is what the log says.
+    /// Reads the compressed form of a document; `None` if it does not match the checksum in the log.
     pub(super) fn unpacked_of(&self, run: &RunId, live: &Live) -> Option<Vec<u8>> {
         self.unpacked(run, &live.entry.header.snapshot_id, live.gz.as_deref()?).ok()
     }
 
-    /// The bytes of a document in either form, for when the log says nothing about it.
+    /// Reads a document in either form, without a checksum from the log.
     pub(super) fn any_bytes(&self, id: &CheckpointId) -> Option<Vec<u8>> {
         let packed = || read(&self.compressed(id)).ok().and_then(|packed| unpack(&packed).ok());
         read(&self.plain(id)).ok().or_else(packed)
     }
 
-    /// Compresses a document beside the plain file; gives its checksum and size back.
+    /// Writes the compressed form of a document and returns its checksum and size. Keeps the plain file.
     pub(super) fn compress(&self, run: &RunId, id: &CheckpointId, bytes: &[u8]) -> io::Result<(String, u64)> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(bytes)?;
@@ -159,23 +159,23 @@ impl History {
         Ok((packed_check(run, id, &packed), packed.len() as u64))
     }
 
-    /// Bytes that a document takes, in the form that the log names.
+    /// Size of a document on disk, in the form that the log names.
     pub(super) fn weight(&self, live: &Live) -> u64 {
         let header = &live.entry.header;
         match live.gz {
             Some(_) => fs::metadata(self.compressed(&header.snapshot_id)).map_or(0, |meta| meta.len()),
-            // The file is the document, and nothing else.
+            // The plain file contains only the document.
             None => header.size,
         }
     }
 
-    /// Removes a document in whatever form; gives what could not be removed, which is an orphan from now on.
+    /// Removes both forms of a document. Returns the files that could not be removed, which are now orphans.
     pub(super) fn remove(&self, id: &CheckpointId) -> Vec<(PathBuf, io::ErrorKind)> {
         [self.plain(id), self.compressed(id)].into_iter().filter_map(stays).collect()
     }
 
-    /// As `remove`, for several. Asking for a file that is not there takes about as long as removing one: for many, one
-    /// look tells which there are, and in the folder's own order they go fastest.
+    /// Like `remove`, for several documents. Trying to remove a missing file takes about as long as removing
+    /// one, so for many documents the folder is listed first. Removal is fastest in directory order.
     pub(super) fn remove_all(&self, ids: &[CheckpointId]) -> Vec<(PathBuf, io::ErrorKind)> {
         const FEW: usize = 16;
         if ids.len() <= FEW {
@@ -187,13 +187,13 @@ impl History {
     }
 }
 
-/// Removes a file; gives it back, and why, where it is still there.
+/// Removes a file. Returns its path and the reason if it still exists.
 fn stays(path: PathBuf) -> Option<(PathBuf, io::ErrorKind)> {
     let why = fs::remove_file(&path).err()?.kind();
     (why != io::ErrorKind::NotFound).then_some((path, why))
 }
 
-/// Removes a file if it can be removed; gives its size back.
+/// Removes a file if possible. Returns its size, or 0 if it was not removed.
 pub(super) fn remove(path: &Path) -> u64 {
     let size = fs::symlink_metadata(path).map_or(0, |meta| meta.len());
     if fs::remove_file(path).is_ok() { size } else { 0 }
@@ -202,14 +202,15 @@ pub(super) fn remove(path: &Path) -> u64 {
 /// Why a line was not appended.
 #[derive(Debug)]
 pub(super) enum NotAppended {
-    /// The log is what it was before.
+    /// The log is unchanged.
     Unchanged(io::Error),
-    /// The line was cut off again, and may still be there after a power cut.
+    /// The line could not be synced, or not removed after a failed write. It may appear after a crash.
     NotSynced(io::Error),
 }
 
-/// Appends a line at `at`, after cutting off what a crash left there, and makes it durable. If the sync fails, the line is
-/// written and synced once more: the kernel may consider pages clean that never reached the disk.
+/// Truncates the log at `at`, which removes what a crash left there, then appends a line and syncs it. If
+/// the sync fails, the line is written and synced again: the kernel may consider pages clean that never
+/// reached the disk.
 pub(super) fn append(log: &Path, at: u64, line: &[u8]) -> Result<(), NotAppended> {
     use NotAppended::{NotSynced, Unchanged};
     let fresh = !log.exists();
@@ -228,7 +229,7 @@ pub(super) fn append(log: &Path, at: u64, line: &[u8]) -> Result<(), NotAppended
     write_at(&file, at, line).map_err(written)?;
     let Err(_) = sync() else { return Ok(()) };
     write_at(&file, at, line).and_then(|()| sync()).map_err(|e| {
-        // Best effort: the answer is the same whether or not the line is gone.
+        // Best effort: the error is the same whether or not this succeeds.
         let _ = cut();
         NotSynced(e)
     })

@@ -1,5 +1,5 @@
-//! Lists of headers, within a run and over all of them.
-//! In: a query. Out: rows in order, intact or named as damaged. Opens no document.
+//! Lists headers of one run or of all runs.
+//! Takes a query, returns its rows in order, intact or damaged. Opens no documents.
 
 use super::FilesStore;
 use super::state::RowRef;
@@ -7,10 +7,10 @@ use crate::model::RunId;
 use crate::store::{CheckpointFilter, HeaderQuery, Row, StoreError, arrange};
 
 impl FilesStore {
-    /// Lists what `query` asks for.
+    /// Lists the rows that match `query`.
     pub(super) fn list(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
         if matches!(query.find, CheckpointFilter::Sequence(_)) && query.run.is_none() {
-            return Err(StoreError::Rules("a sequence names a checkpoint only within a run"));
+            return Err(StoreError::Rules("a query by sequence requires a run"));
         }
         let logs = self.load_queried(query.run)?;
         let mut found: Vec<(&RunId, RowRef<'_>)> = Vec::new();
@@ -27,7 +27,7 @@ fn matches(row: &RowRef<'_>, find: CheckpointFilter<'_>) -> bool {
     let id = row.id().as_str();
     match find {
         CheckpointFilter::All => true,
-        // A folder without a log is a run of its own here.
+        // This layout has no rows outside of runs: every folder is a run, even without a log.
         CheckpointFilter::Orphaned => false,
         CheckpointFilter::Sequence(sequence) => row.cursor().sequence == sequence,
         CheckpointFilter::Id(wanted) => id == wanted,

@@ -1,6 +1,6 @@
-//! The lines of a run's `log.jsonl`: one checksummed line is one commit.
-//! In: a change and the run's record, or the bytes of a log. Out: a line, or the pieces that bytes fall into.
-//! Every line repeats the change of the line before it, so that one damaged line takes nothing with it.
+//! The format of a run's `log.jsonl`: each checksummed line is one commit.
+//! Encodes a change and the run's record as a line, and splits the bytes of a log into lines.
+//! Every line repeats the change of the line before it, so a single damaged line loses nothing.
 //! Reads and writes no files.
 
 use data_encoding::HEXLOWER;
@@ -12,18 +12,18 @@ use crate::seal::Header;
 use crate::store::Part;
 use crate::store::check::checksum;
 
-/// How every line begins.
+/// The start of every line.
 const OPENING: &[u8] = b"{\"check\":\"";
 const MIDDLE: &[u8] = b"\",\"commit\":";
-/// Bytes of the opening and the checksum: enough to tell two lines apart.
+/// Length of the opening and the checksum, which are enough to distinguish two lines.
 pub(super) const HEAD: usize = OPENING.len() + 32;
 
-/// What one commit changed, but for the record.
+/// The changes of one commit, except the record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Change {
-    /// Number of the line in its log; a gap shows that lines are lost.
+    /// Number of the line in its log. A gap in the numbers means that lines are lost.
     pub(super) n: u64,
-    /// The last stamp that the commit took.
+    /// The last stamp that the commit uses.
     pub(super) stamp: u64,
     /// The last sequence ever used in the run.
     pub(super) last: u64,
@@ -33,7 +33,7 @@ pub(super) struct Change {
     pub(super) marks: Vec<(u64, Marks)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) drops: Vec<u64>,
-    /// How many items leave from the front, before `push` comes.
+    /// Number of items to remove from the front, before `push` is applied.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) consume: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +59,7 @@ struct Written<'a> {
     again: Option<&'a Change>,
 }
 
-/// A commit as read: what is seldom needed stays text.
+/// A parsed commit. Members that are rarely needed stay unparsed.
 #[derive(Deserialize)]
 pub(super) struct Read<'a> {
     pub(super) change: Change,
@@ -69,7 +69,7 @@ pub(super) struct Read<'a> {
     pub(super) again: Option<&'a RawValue>,
 }
 
-/// Makes one line, its newline included. `again` is the change of the line before it.
+/// Encodes one line, including its newline. `again` is the change of the line before it.
 pub(super) fn line(
     run: &RunId,
     change: &Change,
@@ -77,7 +77,7 @@ pub(super) fn line(
     again: Option<&Change>,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = serde_json::to_vec(&Written { change, record, again })?;
-    // JSON that a caller gave verbatim may go over several lines; inside of its strings no line can end.
+    // JSON that a caller passed verbatim may contain line breaks, but never inside its strings.
     text.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     let mut line = Vec::with_capacity(text.len() + HEAD + MIDDLE.len() + 2);
     line.extend_from_slice(OPENING);
@@ -92,7 +92,7 @@ fn check(run: &RunId, text: &[u8]) -> String {
     HEXLOWER.encode(&checksum(Part::Log, &[run.as_str().as_bytes()], text))
 }
 
-/// The commit's text, if the line, without its newline, is what was written.
+/// The text of the commit in a line without its newline; `None` if the checksum does not match.
 fn open<'a>(run: &RunId, line: &'a [u8]) -> Option<&'a [u8]> {
     let rest = line.strip_prefix(OPENING)?;
     let (found, rest) = rest.split_at_checked(32)?;
@@ -100,28 +100,28 @@ fn open<'a>(run: &RunId, line: &'a [u8]) -> Option<&'a [u8]> {
     (check(run, text).as_bytes() == found).then_some(text)
 }
 
-/// A stretch of a log between two newlines.
+/// One line of a log.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
     /// The text of an intact commit.
     Good(&'a [u8]),
-    /// A complete line that is not what was written.
+    /// A complete line that is damaged.
     Bad,
 }
 
-/// What the bytes of a log hold.
+/// The lines in the bytes of a log.
 #[derive(Debug, Default)]
 pub(super) struct Pieces<'a> {
     pub(super) pieces: Vec<Piece<'a>>,
-    /// Where the next line goes; what follows is a commit that was never acknowledged.
+    /// Offset of the next line. Bytes after it belong to a commit that was never acknowledged.
     pub(super) end: usize,
-    /// Whether the last line has lost its newline.
+    /// Whether the newline of the last line is missing.
     pub(super) open: bool,
-    /// Where the last complete line begins.
+    /// Offset of the last line.
     pub(super) last_start: usize,
 }
 
-/// Takes the bytes of a log apart.
+/// Splits the bytes of a log into lines.
 pub(super) fn pieces<'a>(run: &RunId, bytes: &'a [u8]) -> Pieces<'a> {
     let mut found = Pieces::default();
     let mut at = 0;
@@ -131,8 +131,8 @@ pub(super) fn pieces<'a>(run: &RunId, bytes: &'a [u8]) -> Pieces<'a> {
         at += length + 1;
         found.end = at;
     }
-    // A last line without its newline was not acknowledged, or its newline is what was damaged: if the line itself is
-    // intact, it counts either way.
+    // A last line without a newline was either not acknowledged, or its newline was damaged. If the line
+    // itself is intact, it counts in both cases.
     let tail = &bytes[at..];
     for cut in 0..=usize::from(!tail.is_empty()) {
         let line = &tail[..tail.len() - cut];
@@ -147,7 +147,7 @@ pub(super) fn pieces<'a>(run: &RunId, bytes: &'a [u8]) -> Pieces<'a> {
     found
 }
 
-/// One line, or two that a damaged newline has joined.
+/// Adds one line, or two lines that were joined because the newline between them was damaged.
 fn split<'a>(run: &RunId, line: &'a [u8], pieces: &mut Vec<Piece<'a>>) {
     if let Some(text) = open(run, line) {
         pieces.push(Piece::Good(text));

@@ -1,6 +1,6 @@
-//! Maintenance of the file layout: finds and repairs what crashes and damage left, compacts logs.
-//! In: what to do. Out: what was found and done, named by paths within the store.
-//! It removes only what no commit speaks of, and keeps a damaged log beside the mended one.
+//! Maintenance of a store of files: finds and repairs the results of crashes and damage, and compacts logs.
+//! Takes an operation, returns what was found and done, with paths relative to the store.
+//! Removes only files that no commit refers to, and keeps a copy of a damaged log next to the repaired one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,16 +15,16 @@ use crate::model::{CheckpointId, Marks, RunId, RunRecord, Status};
 use crate::seal::{Header, Verified};
 use crate::store::{CheckpointEntry, Maintenance, MaintenanceReport, Problem, ProblemKind, StoreError};
 
-/// A round through the store.
+/// One inspection of the store.
 struct Round<'a> {
     store: &'a FilesStore,
-    /// Whether to mend what is found.
+    /// Whether to repair the problems found.
     mend: bool,
     report: MaintenanceReport,
 }
 
 impl FilesStore {
-    /// Does what `what` says.
+    /// Runs a maintenance operation.
     pub(super) fn run_maintenance(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
         match what {
             Maintenance::Compress { run, before } => return self.compress(run, before),
@@ -32,7 +32,7 @@ impl FilesStore {
             Maintenance::Inspect | Maintenance::Repair => {}
         }
         let lock = match (self.acquire(), what) {
-            // Looking is possible where writing is not.
+            // A store that is not writable can still be inspected.
             (Err(StoreError::ReadOnly { .. } | StoreError::Write { .. }), Maintenance::Inspect) => None,
             (lock, _) => Some(lock?),
         };
@@ -43,7 +43,7 @@ impl FilesStore {
         Ok(round.report)
     }
 
-    /// Writes long logs anew; the lock is released after each, so that savers are not kept waiting.
+    /// Compacts all logs. Releases the lock after each log, to let other writers continue.
     fn compact_all(&self) -> Result<MaintenanceReport, StoreError> {
         let mut report = MaintenanceReport::default();
         for run in self.run_ids()? {
@@ -85,7 +85,7 @@ impl Round<'_> {
         let Some(log) = self.store.load(run)? else {
             self.sweep_orphans(run, history, &RunLog::default())?;
             if self.mend {
-                // What an unfinished first commit left; folders that hold anything stay.
+                // Left over from an interrupted first commit. Folders that are not empty stay.
                 let _ = fs::remove_dir(history.documents());
                 history::remove(&history.log());
                 let _ = fs::remove_dir(history.folder());
@@ -99,7 +99,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Notes a problem; says whether it is to be mended now.
+    /// Records a problem. Returns whether it should be repaired now.
     fn found(&mut self, kind: ProblemKind, message: String, repairable: bool) -> bool {
         self.report.problems.push(Problem { kind, message, repairable });
         self.mend && repairable
@@ -111,7 +111,7 @@ impl Round<'_> {
 
     fn sweep_strays(&mut self, folder: &Path) -> Result<(), StoreError> {
         for path in atomic::leftover_temp_files(folder).map_err(|e| read_error(folder, e))? {
-            let message = format!("{} is a temporary file that an interrupted write left", self.name(&path));
+            let message = format!("{} is a temporary file left by an interrupted write", self.name(&path));
             if self.found(ProblemKind::StrayFile, message, true) {
                 self.remove(&path);
             }
@@ -120,7 +120,7 @@ impl Round<'_> {
     }
 
     fn sweep_folder(&mut self, path: &Path) {
-        let message = format!("{} is left of a run that was deleted", self.name(path));
+        let message = format!("{} is left over from a deleted run", self.name(path));
         if self.found(ProblemKind::StrayFile, message, true) {
             let size = size_of_tree(path).unwrap_or(0);
             if fs::remove_dir_all(path).is_ok() {
@@ -147,13 +147,14 @@ impl Round<'_> {
             }
             if let Some(live) = live.get(&id) {
                 let packed = path == history.compressed(&id);
-                // Of two forms the one that the log names stays; the other goes once that one is known to be good.
+                // If both forms exist, the one that the log names stays. The other is removed only if that
+                // one is intact.
                 let spare = packed != live.gz.is_some() && self.is_intact(run, history, live);
                 if !spare {
                     continue;
                 }
             }
-            let message = format!("{} is a document that no commit speaks of", self.name(&path));
+            let message = format!("{} is a document that no commit refers to", self.name(&path));
             if self.found(ProblemKind::Orphan, message, true) {
                 self.remove(&path);
             }
@@ -161,7 +162,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Whether the form of the document that the log names is good.
+    /// Whether the form of the document that the log names is intact.
     fn is_intact(&self, run: &RunId, history: &History, live: &Live) -> bool {
         let id = &live.entry.header.snapshot_id;
         let named = if live.gz.is_some() {
@@ -176,7 +177,7 @@ impl Round<'_> {
         let path = history.log();
         if log.bad == 0 && log.lost == 0 {
             if log.record.is_none() {
-                let message = format!("{} has no record of the run that can be read", self.name(&path));
+                let message = format!("{} has no readable record of the run", self.name(&path));
                 self.found(ProblemKind::Record, message, false);
             }
             return Ok(());
@@ -185,11 +186,11 @@ impl Round<'_> {
         let lines = if count == 1 { "line" } else { "lines" };
         let message = match log.is_lossy() {
             false => format!(
-                "{} has {count} damaged {lines}; the lines after repeat what was lost",
+                "{} has {count} damaged {lines}; the following lines repeat the lost changes",
                 self.name(&path)
             ),
             true => format!(
-                "{} has {count} damaged {lines}; {} checkpoints are known from history/ alone",
+                "{} has {count} damaged {lines}; {} checkpoints are known only from history/",
                 self.name(&path),
                 log.unexplained.len()
             ),
@@ -202,11 +203,11 @@ impl Round<'_> {
             let unreadable = log.unexplained.iter().filter(|found| found.header.is_none());
             for path in unreadable.flat_map(|found| [history.plain(&found.id), history.compressed(&found.id)])
             {
-                // Damaged like its line: nothing can be rebuilt from it, and nothing of it is thrown away.
+                // The document and its line are both damaged, so no header can be rebuilt. Keep the file
+                // under another name.
                 if path.exists() {
                     let aside = PathBuf::from(format!("{}.damaged", path.display()));
-                    let message =
-                        format!("{} is damaged, and so is the line that spoke of it", self.name(&path));
+                    let message = format!("{} is damaged, and so is its line in the log", self.name(&path));
                     self.found(ProblemKind::Orphan, message, false);
                     fs::rename(&path, &aside).map_err(|e| self.store.write_error(&path, e))?;
                 }
@@ -215,7 +216,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Keeps a damaged log under another name, since somebody may still read more in it than this program does.
+    /// Keeps a copy of a damaged log under another name, because more of it may be recoverable by hand.
     fn keep_damaged(&self, path: &Path) -> Result<(), StoreError> {
         let Ok(bytes) = history::read(path) else { return Ok(()) };
         let mut copies = (1..).map(|n| PathBuf::from(format!("{}.damaged-{n}", path.display())));
@@ -232,19 +233,20 @@ impl Round<'_> {
         let latest = good(history::read(&path).ok());
         match (body, latest) {
             (Some(body), None) => {
-                let message = format!("{} is not the newest checkpoint", self.name(&path));
+                let message = format!("{} does not contain the newest checkpoint", self.name(&path));
                 if self.found(ProblemKind::Derived, message, true) {
                     self.mended(&path, body.bytes());
                 }
             }
             (None, Some(latest)) => {
                 let body = history.plain(&header.snapshot_id);
-                let message = format!("{} is damaged; {} has it intact", self.name(&body), self.name(&path));
+                let message =
+                    format!("{} is damaged; {} contains an intact copy", self.name(&body), self.name(&path));
                 if self.found(ProblemKind::Derived, message, true) {
                     self.mended(&body, latest.bytes());
                 }
             }
-            // Damaged in both places: that is the checkpoint's damage, and `verify` names it.
+            // If both are damaged, so is the checkpoint itself, which `verify` reports.
             _ => {}
         }
     }
@@ -254,7 +256,7 @@ impl Round<'_> {
     }
 }
 
-/// The log with the headers that `history/` still tells, and the last record with what those headers add to it.
+/// The log with the headers rebuilt from `history/`, and the last known record updated by those headers.
 fn rebuilt(log: &RunLog) -> (RunLog, Option<RunRecord>) {
     let mut whole = log.clone();
     let mut record = log.record.clone().or_else(|| log.stale.clone());

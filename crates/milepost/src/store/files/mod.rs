@@ -1,7 +1,7 @@
-//! The file layout: `<root>/<run_id>/latest.json`, `history/<snapshot_id>.json[.gz]` and `log.jsonl`, one folder a run.
-//! In: the calls of `Store`. Out: files that any program can read, each a sealed document as it is.
-//! The line in `log.jsonl` is the commit point; `latest.json` is derived from it. Readers take no lock and write
-//! nothing, but for mending `latest.json` when nobody else writes.
+//! A store of plain files that any program can read. Each run has a folder `<root>/<run_id>` with
+//! `latest.json`, `log.jsonl` and the sealed documents as `history/<snapshot_id>.json[.gz]`.
+//! A line in `log.jsonl` is the commit point; `latest.json` is derived. Readers take no lock and write
+//! nothing, except that they repair `latest.json` if no writer holds the lock.
 
 mod cache;
 mod compress;
@@ -51,15 +51,15 @@ pub struct FilesStore {
     root: PathBuf,
     lock: FairLock,
     wait: Duration,
-    /// Why the store is foreign, if it is: then nothing is written.
+    /// Why the store is foreign, in which case it is not written; `None` if it is trusted.
     foreign: Option<ForeignReason>,
     runs: Mutex<HashMap<RunId, Cached>>,
 }
 
 impl FilesStore {
-    /// Opens the store in a folder. Opening one that is there writes nothing.
+    /// Opens the store in a folder. Opening an existing store writes nothing.
     pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
-        // Paths that are given out must hold wherever they are read.
+        // Returned paths must be valid in any working directory.
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         let own = dir.join(OWN_FOLDER);
         let store = Self {
@@ -79,7 +79,8 @@ impl FilesStore {
         Ok(store)
     }
 
-    /// Makes the store, once, whoever comes first. The format comes last: whoever finds it finds the id and its record.
+    /// Creates the store, unless another process has just created it. The format is written last: if it
+    /// exists, so do the id and its record.
     fn make(&self, state: Option<&UserState>) -> Result<(), StoreError> {
         let _lock = self.lock_for_writing()?;
         if self.check_format().is_ok() {
@@ -91,11 +92,12 @@ impl FilesStore {
             .map_err(|e| self.write_error(&format, e))
     }
 
-    /// A newer program's store is left untouched, also when it became newer while this one was open.
+    /// Refuses the store of a newer program. Every write checks again, because the format can change while
+    /// the store is open.
     fn check_format(&self) -> Result<(), StoreError> {
         let path = self.root.join(OWN_FOLDER).join("format");
         let text = match bounded::read(&path, 64) {
-            // A path through a file that is no folder holds no store either.
+            // If a component of the path is not a folder, there is no store either.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Err(StoreError::Missing { location: self.location() });
             }
@@ -129,7 +131,7 @@ impl FilesStore {
         History::new(self.root.join(run.as_str()))
     }
 
-    /// Waits for the right to write.
+    /// Checks the format and waits for the write lock.
     fn acquire(&self) -> Result<FairLockGuard, StoreError> {
         self.check_format()?;
         self.lock_for_writing()
@@ -169,7 +171,7 @@ impl FilesStore {
         Ok(ids)
     }
 
-    /// The document of one row.
+    /// The document of one row; `None` if the run has no such row.
     fn document(&self, run: &RunId, log: &RunLog, sequence: u64) -> Result<Option<Vec<u8>>, Unread> {
         let history = self.history(run);
         if let Some(live) = log.entries.get(&sequence) {
@@ -179,8 +181,8 @@ impl FilesStore {
         Ok(found.and_then(|found| history.any_bytes(&found.id)))
     }
 
-    /// Writes `latest.json` again if it is not `bytes`, the newest document. Best effort: it is derived, and whoever
-    /// comes next tries again.
+    /// Rewrites `latest.json` if `bytes` is the newest document and the file differs. Best effort: the file
+    /// is derived, and the next reader tries again.
     fn repair_latest(&self, run: &RunId, log: &RunLog, sequence: u64, bytes: &[u8]) {
         let (Some(RowRef::Live(newest)), latest) = (log.newest(), self.history(run).latest()) else { return };
         let header = &newest.entry.header;
@@ -192,7 +194,7 @@ impl FilesStore {
             return;
         }
         let Some(_lock) = self.lock.try_acquire() else { return };
-        // Somebody may have written since.
+        // Another process may have written since.
         let now = self.load(run).ok().flatten();
         if now
             .is_some_and(|now| now.newest().is_some_and(|row| row.cursor() == RowRef::Live(newest).cursor()))
@@ -245,7 +247,7 @@ impl Store for FilesStore {
         let mut log: Arc<RunLog> = self.load(run)?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
         let mut document = self.document(run, &log, sequence);
         if matches!(document, Err(Unread::Gone)) {
-            // It may have been dropped or compressed since the log was read.
+            // The document may have been dropped or compressed since the log was read.
             log = self.load(run)?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
             document = self.document(run, &log, sequence);
         }
@@ -311,7 +313,7 @@ impl Store for FilesStore {
     }
 }
 
-/// Bytes of all files below `folder`; what vanishes meanwhile counts nothing.
+/// Total size of all files below `folder`. Skips files that are removed in the meantime.
 fn size_of_tree(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! The kind `files`: what in a folder belongs to the store itself.
+//! The opener for `files:DIR` addresses, and the layout of such a store's files.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,7 +12,7 @@ pub(crate) struct FilesOpener;
 
 pub(crate) static FILES: FilesOpener = FilesOpener;
 
-/// The store's own folder inside the one it is in.
+/// Name of the folder for the store's own files, inside the store's folder.
 pub(super) const OWN_FOLDER: &str = ".store";
 
 impl StoreOpener for FilesOpener {
@@ -54,7 +54,7 @@ impl LocalLayout for FilesOpener {
         vec![location.to_owned()]
     }
 
-    /// The format is written last: a folder without it is being made by another process, or its maker died.
+    /// The format file is written last. If it is missing, creation is in progress or was interrupted.
     fn is_unfinished(&self, location: &Path) -> bool {
         let format = location.join(OWN_FOLDER).join("format");
         let is_missing =

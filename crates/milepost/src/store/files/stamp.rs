@@ -1,6 +1,6 @@
-//! The store's stamps: one counter over all runs that never goes back.
-//! In: the run about to be written. Out: the next free stamp, and the reservation of those that a commit takes.
-//! `.store/stamp` is only a shortcut within one boot; `.store/floor` keeps what deleted runs had used.
+//! The store's stamps: one counter for all runs, which never decreases.
+//! Finds the next free stamp, and reserves the stamps that a commit uses.
+//! `.store/stamp` is a cache that is valid within one boot. `.store/floor` keeps the stamps of deleted runs.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,12 +24,12 @@ impl FilesStore {
         self.root.join(OWN_FOLDER).join("floor")
     }
 
-    /// The next free stamp. Only while the lock is held.
+    /// The next free stamp. The caller must hold the lock.
     pub(super) fn next_stamp(&self, log: Option<&RunLog>) -> Result<u64, StoreError> {
         let last_of_run = log.map_or(0, RunLog::highest_stamp);
         let last = match number(&read(&self.stamp_file())) {
             Some((boot, n)) if Some(boot.as_str()) == clock::boot_id() => n,
-            // After a power cut the shortcut may be behind: what is durable decides.
+            // After a power failure the cache may be stale, so also use the logs and the floor.
             stale => {
                 let runs = self.load_all()?;
                 let floor = number(&read(&self.floor_file()));
@@ -40,17 +40,18 @@ impl FilesStore {
         Ok(last.max(last_of_run) + 1)
     }
 
-    /// Notes the last stamp that a commit takes, before the commit: a crash leaves a gap and never a repetition.
+    /// Records the last stamp of a commit before the commit, so a crash leaves a gap but never a duplicate.
     pub(super) fn reserve(&self, last: u64) -> Result<(), StoreError> {
         let path = self.stamp_file();
         let mut options = File::options();
-        // One write over the old text of the same length: a killed process leaves the one or the other.
+        // The text always has the same length and is overwritten in one write, so a killed process leaves
+        // either the old or the new text.
         atomic::open_private(&path, options.write(true).create(true).truncate(false))
             .and_then(|mut file| file.write_all(text(last).as_bytes()))
             .map_err(|e| self.write_error(&path, e))
     }
 
-    /// Keeps the stamps of a run that is about to go, durably.
+    /// Durably records the last stamp before a run is deleted.
     pub(super) fn raise_floor(&self, last: u64) -> Result<(), StoreError> {
         let path = self.floor_file();
         atomic::write(&path, text(last).as_bytes(), Mode::Private).map_err(|e| self.write_error(&path, e))
@@ -66,7 +67,7 @@ fn text(n: u64) -> String {
     checksummed_line(Part::Log, b"stamp", &text)
 }
 
-/// The boot and the number, if the text is what was written.
+/// Parses the boot id and the number; `None` if the checksum does not match.
 fn number(bytes: &[u8]) -> Option<(String, u64)> {
     let line = std::str::from_utf8(bytes).ok()?.trim_end();
     let (boot, n) = parse_checksummed_line(Part::Log, b"stamp", line)?.split_once(' ')?;

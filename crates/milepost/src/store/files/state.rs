@@ -1,6 +1,6 @@
-//! A run as its log tells it, line by line.
-//! In: the pieces of a log, and `history/` where lines are lost. Out: entries, items, events, the record, and what a
-//! decision may see of them. It writes nothing and decides nothing.
+//! The state of one run, replayed from its log.
+//! Takes the lines of a log, and the files in `history/` if lines are lost. Provides the run's entries,
+//! items, events and record, and the view for a decision. Writes nothing and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,19 +13,19 @@ use crate::store::{
     RunView, Slot,
 };
 
-/// A checkpoint that intact lines speak of.
+/// A checkpoint that intact lines describe.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
     pub(super) entry: CheckpointEntry,
-    /// Checksum of the compressed file, where there is one.
+    /// Checksum of the compressed file; `None` if the document is stored in plain form.
     pub(super) gz: Option<String>,
 }
 
-/// A document in `history/` that only a lost line can have spoken of.
+/// A document in `history/` that no intact line describes, so a lost line must have added it.
 #[derive(Debug, Clone)]
 pub(super) struct Unexplained {
     pub(super) id: CheckpointId,
-    /// Its header, rebuilt from the document; `None` where that is damaged too.
+    /// The header, rebuilt from the document; `None` if the document is damaged too.
     pub(super) header: Option<Header>,
 }
 
@@ -47,7 +47,7 @@ impl Unexplained {
     }
 }
 
-/// One row before it is copied out.
+/// A row by reference, before it is copied for the caller.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RowRef<'a> {
     Live(&'a Live),
@@ -82,7 +82,7 @@ impl RowRef<'_> {
 /// A replayed log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunLog {
-    /// Number of the last intact line.
+    /// The number `n` of the last intact line.
     pub(super) n: u64,
     /// The last stamp used.
     pub(super) stamp: u64,
@@ -91,55 +91,55 @@ pub(super) struct RunLog {
     pub(super) entries: BTreeMap<u64, Live>,
     pub(super) items: VecDeque<Item>,
     pub(super) events: VecDeque<(u64, Event)>,
-    /// `None` where a damaged line may have said something newer.
+    /// The run's record; `None` if a damaged line may have contained a newer one.
     pub(super) record: Option<RunRecord>,
-    /// The last record that was read.
+    /// The last record that was read, which may be outdated.
     pub(super) stale: Option<RunRecord>,
-    /// Lines, damaged ones too.
+    /// Number of lines, damaged ones included.
     pub(super) lines: u64,
-    /// Damaged lines.
+    /// Number of damaged lines.
     pub(super) bad: u64,
-    /// Damaged lines at the end, that no later line can repeat.
+    /// Number of damaged lines at the end of the log. No later line repeats their changes.
     pub(super) trailing: u64,
-    /// Lines before the end that are gone and that nobody repeats.
+    /// Number of lost lines before the end of the log whose changes no other line repeats.
     pub(super) lost: u64,
-    /// Checkpoints up to this sequence may have been dropped by a lost line.
+    /// Lost lines may have dropped checkpoints up to this sequence.
     lost_below: u64,
     dropped: BTreeSet<u64>,
     pub(super) unexplained: Vec<Unexplained>,
-    /// What the next line repeats.
+    /// The change of the last line, which the next line repeats.
     pub(super) previous: Option<Change>,
 }
 
 impl RunLog {
-    /// What is left of a run whose log is gone.
+    /// The state of a run whose log is missing.
     pub(super) fn without_log() -> Self {
         Self { bad: 1, trailing: 1, ..Self::default() }
     }
 
-    /// Whether any line speaks of this run, intact or not.
+    /// Whether the log has any line, intact or damaged.
     pub(super) fn exists(&self) -> bool {
         self.n > 0 || self.bad > 0
     }
 
-    /// Whether something was said that cannot be read any more.
+    /// Whether changes are lost that no other line repeats.
     pub(super) fn is_lossy(&self) -> bool {
         self.lost > 0 || self.trailing > 0
     }
 
-    /// The number of the next line. It skips the damaged ones at the end, so that the gap stays visible.
+    /// The number of the next line. Skips one number per damaged line at the end, to keep the gap visible.
     pub(super) fn next_n(&self) -> u64 {
         self.n + self.trailing + 1
     }
 
-    /// This log after it was written anew, `last` being the change of its last line.
+    /// The state after the log was rewritten. `last` is the change of its last line.
     pub(super) fn written_anew(&self, last: Option<Change>) -> Self {
         let n = last.as_ref().map_or(0, |last| last.n);
         let dropped = BTreeSet::new();
         Self { n, lines: n, lost_below: 0, dropped, previous: last, ..self.clone() }
     }
 
-    /// Goes on with more lines.
+    /// Replays more lines.
     pub(super) fn extend(&mut self, pieces: &[Piece<'_>]) {
         let mut record = None;
         for piece in pieces {
@@ -148,7 +148,7 @@ impl RunLog {
                 Piece::Good(text) => serde_json::from_slice::<Read<'_>>(text).ok(),
                 Piece::Bad => None,
             };
-            // A number that was there already is a line from elsewhere.
+            // A line whose number does not increase does not belong here and counts as damaged.
             let Some(read) = read.filter(|read| read.change.n > self.n) else {
                 self.bad += 1;
                 self.trailing += 1;
@@ -181,7 +181,7 @@ impl RunLog {
         }
     }
 
-    /// A damaged line may have had a newer record: what was known is no longer the truth.
+    /// Marks the current record as stale, because a damaged line may have contained a newer one.
     fn keep_stale(&mut self, record: Option<&serde_json::value::RawValue>) {
         let read = record.and_then(|raw| serde_json::from_str(raw.get()).ok());
         self.stale = read.or(self.record.take()).or(self.stale.take());
@@ -219,8 +219,8 @@ impl RunLog {
         }
     }
 
-    /// Looks in `history/` for what lost lines said: documents that nobody else speaks of were put by them, documents
-    /// that are not there any more were dropped by them.
+    /// Infers from `history/` what lost lines changed: they added the documents that no other line
+    /// describes, and dropped the documents that no longer exist.
     pub(super) fn survey(&mut self, run: &RunId, history: &History) {
         self.unexplained.clear();
         if !self.is_lossy() {
@@ -240,7 +240,8 @@ impl RunLog {
                 verified.and_then(|v| v.into_sealed(&Slot::issue(1, 0)).ok()).map(|s| s.header().clone());
             let header = header.filter(|h| h.run_id == *run && h.snapshot_id == id);
             if let Some(header) = &header {
-                // Somebody else has this number: the document was never acknowledged, or was dropped.
+                // The sequence is used or dropped by an intact line, so this document was never
+                // acknowledged, or was dropped.
                 if self.entries.contains_key(&header.sequence) || self.dropped.contains(&header.sequence) {
                     continue;
                 }
@@ -248,7 +249,7 @@ impl RunLog {
             self.unexplained.push(Unexplained { id, header });
         }
         self.unexplained.sort_by_key(|found| found.cursor().sequence);
-        // Their stamps are lost: each comes after what stands before it in its run.
+        // Their stamps are lost. Each gets a stamp after that of the preceding checkpoint.
         let mut last = 0;
         for header in self.unexplained.iter_mut().filter_map(|found| found.header.as_mut()) {
             let before = self.entries.range(..header.sequence).next_back();
@@ -257,7 +258,7 @@ impl RunLog {
         }
     }
 
-    /// How many checkpoints there are.
+    /// Number of checkpoints.
     pub(super) fn count(&self) -> u64 {
         (self.entries.len() + self.unexplained.len()) as u64
     }
@@ -279,19 +280,19 @@ impl RunLog {
         live.into_iter().chain(found).max_by_key(|row| row.cursor().sequence)
     }
 
-    /// The next free number: after all that were used, also by lines that are lost.
+    /// The next free sequence, after all that were used, including those used by lost lines.
     pub(super) fn next_sequence(&self) -> u64 {
         let found = self.unexplained.iter().filter_map(Unexplained::sequence).max().unwrap_or(0);
         let unreadable = self.unexplained.iter().filter(|found| found.header.is_none()).count() as u64;
         self.last_sequence.max(found) + unreadable + 1
     }
 
-    /// A stamp that nothing in this run reaches beyond, also what lost lines may have used.
+    /// An upper bound for the stamps of this run, including those that lost lines may have used.
     pub(super) fn highest_stamp(&self) -> u64 {
         self.stamp + self.trailing + if self.trailing > 0 { self.unexplained.len() as u64 } else { 0 }
     }
 
-    /// What a decision sees.
+    /// The view for a decision.
     pub(super) fn view(&self, stamp: u64) -> RunView {
         let mut oldest = Vec::new();
         let mut unprotected = 0;
@@ -313,12 +314,12 @@ impl RunLog {
                 _ => None,
             },
             waiting: self.items.len() as u64,
-            // All of it is in memory anyway.
+            // The details are in memory already.
             details: Some(RunDetails { oldest, items: self.items.iter().cloned().collect() }),
         }
     }
 
-    /// The run as lists show it.
+    /// The run as a row of a list.
     pub(super) fn run_row(&self, run: &RunId) -> RunRow {
         let record = self.record.clone().map(Box::new).ok_or_else(|| {
             let kind = if self.bad > 0 { DamageKind::Integrity } else { DamageKind::Schema };

@@ -1,6 +1,6 @@
-//! One commit, in order: documents, then one line in the log, then `latest.json`, then the removal of what was dropped.
-//! In: what a decision wants done. Out: all of it durable, or nothing. Runs only while the lock is held.
-//! What comes after the line may fail without harm: it is derived, or swept by `Repair`.
+//! Writes commits: the documents, then one line in the log, then `latest.json`. Then removes dropped files.
+//! A commit is durable as a whole, or not made at all. The caller must hold the lock.
+//! Steps after the log line may fail: `latest.json` is derived, and `Repair` removes leftover files.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,17 +19,17 @@ use crate::store::{
     CheckpointFilter, Commit, CommitLookup, HeaderQuery, Receipt, RunView, Store, StoreError,
 };
 
-/// Lines beyond twice the live checkpoints before a log is written anew.
+/// A log is compacted if it has more lines than this, in addition to two per live checkpoint.
 const SPARE_LINES: u64 = 256;
-/// Bytes of a log beyond which it is written anew much earlier.
+/// Size in bytes from which a log is compacted much earlier.
 const LONG_LOG: u64 = 8 << 20;
-/// Positions of events within one stamp.
+/// Number of event positions per stamp.
 const EVENTS_PER_STAMP: u64 = 256;
-/// Events in one line of a log that is written anew.
+/// Number of events per line in a rewritten log.
 const EVENTS_PER_LINE: usize = 50;
 
 impl FilesStore {
-    /// Carries a commit out.
+    /// Validates and applies a commit.
     pub(super) fn commit(
         &self,
         run: &RunId,
@@ -45,7 +45,7 @@ impl FilesStore {
         let base = view.slot.stamp();
         let stamps = (commit.puts.len() as u64).max(1 + commit.events.len() as u64 / EVENTS_PER_STAMP);
         let mut change = Change { n: state.next_n(), stamp: base + stamps - 1, ..Change::default() };
-        // What lost lines have used must not be given out again after a repair.
+        // Sequences that lost lines used must not be reused after a repair.
         change.last = commit.puts.last().map_or(view.slot.sequence() - 1, |put| put.header().sequence);
         change.puts = commit.puts.iter().map(|put| put.header().clone()).collect();
         for (header, stamp) in change.puts.iter_mut().zip(base..) {
@@ -71,7 +71,7 @@ impl FilesStore {
                     history.remove(&put.header().snapshot_id);
                 }
                 if fresh {
-                    // Both only go if they are empty.
+                    // Only empty folders are removed.
                     let _ =
                         fs::remove_dir(history.documents()).and_then(|()| fs::remove_dir(history.folder()));
                 }
@@ -89,19 +89,19 @@ impl FilesStore {
             None => {}
         }
         let left = history.remove_all(&dropped);
-        // Held no longer, so that the cached log can be extended without a copy.
+        // Drop this reference, so that the cached log can be extended without a copy.
         drop(log);
         self.compact_if_long(run);
         Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)), left })
     }
 
-    /// Writes the documents, durable when it returns.
+    /// Writes the documents durably.
     fn put_documents(&self, history: &History, puts: &[crate::seal::Sealed]) -> Result<(), StoreError> {
         let folder = history.documents();
         atomic::create_folder(&folder).map_err(|e| self.write_error(&folder, e))?;
         for put in puts {
             let path = history.plain(&put.header().snapshot_id);
-            // What an aborted attempt left in the other form would pass for this one.
+            // A compressed file left by a failed attempt could be mistaken for this document.
             history::remove(&history.compressed(&put.header().snapshot_id));
             atomic::write_without_folder_sync(&path, put.bytes(), Mode::Private)
                 .map_err(|e| self.write_error(&path, e))?;
@@ -112,7 +112,7 @@ impl FilesStore {
         atomic::sync_folder(&folder).map_err(|e| self.write_error(&folder, e))
     }
 
-    /// Appends one line: the commit point.
+    /// Appends one line to the log, which is the commit point.
     pub(super) fn append(
         &self,
         run: &RunId,
@@ -137,7 +137,8 @@ impl FilesStore {
         })
     }
 
-    /// Makes `latest.json` what the log says, from an intact document only. Best effort.
+    /// Copies the newest document to `latest.json` if it is intact. Removes the file if there are no
+    /// checkpoints. Best effort.
     pub(super) fn refresh_latest(&self, run: &RunId) {
         let history = self.history(run);
         let Ok(Some(log)) = self.load(run) else { return };
@@ -161,14 +162,15 @@ impl FilesStore {
         let Ok(Some((log, end))) = self.load_with_end(run) else { return };
         let spare = log.lines.saturating_sub(2 * log.entries.len() as u64);
         if spare > SPARE_LINES || (end.at > LONG_LOG && spare > SPARE_LINES / 8) {
-            // The old log is as good as the new one; the next writer tries again.
+            // On failure the old log stays valid, and the next writer tries again.
             let _ = self.compact(run, &log);
         }
     }
 
-    /// Writes a log anew without what is gone; says how many bytes that gave back. A damaged log is left to `Repair`.
+    /// Rewrites a log without obsolete lines, and returns the number of bytes freed. Skips damaged logs,
+    /// which need `Repair`.
     pub(super) fn compact(&self, run: &RunId, log: &RunLog) -> Result<u64, StoreError> {
-        // As many lines as `rewrite` makes: there is nothing to win.
+        // The number of lines that `rewrite` produces. A log of this size cannot shrink.
         let fewest = log.entries.len() + log.events.len().div_ceil(EVENTS_PER_LINE) + 2;
         if log.bad > 0 || log.lost > 0 || log.record.is_none() || log.lines <= fewest as u64 {
             return Ok(0);
@@ -176,7 +178,8 @@ impl FilesStore {
         self.rewrite(run, log, log.record.as_ref())
     }
 
-    /// Replaces a log by the fewest lines that say the same, one for each checkpoint so that damage stays small.
+    /// Replaces a log by one with the same content and few lines. Each checkpoint has its own line, to
+    /// limit the effect of damage.
     pub(super) fn rewrite(
         &self,
         run: &RunId,
@@ -199,7 +202,7 @@ impl FilesStore {
             events.chunks(EVENTS_PER_LINE).map(|c| Change { events: c.to_vec(), ..Change::default() }),
         );
         changes.push(Change { push: log.items.iter().cloned().collect(), ..Change::default() });
-        // The last line repeats the one before and has only the record of its own.
+        // The last line repeats the line before it and adds only the record.
         changes.push(Change::default());
         let count = changes.len();
         let (mut bytes, mut previous) = (Vec::new(), None::<Change>);
@@ -221,7 +224,7 @@ impl FilesStore {
         Ok(before.saturating_sub(bytes.len() as u64))
     }
 
-    /// Takes a run out of sight in one step, then removes it.
+    /// Moves a run's folder into the trash in one step, then deletes it.
     pub(super) fn remove_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         let Some(log) = self.load(run)? else { return Ok(false) };
         if only_at.is_some_and(|stamp| stamp != log.highest_stamp()) {
@@ -242,7 +245,7 @@ impl FilesStore {
     }
 }
 
-/// The answers of the file store to `Commit::validate`.
+/// The lookups that `Commit::validate` needs, in a store of files.
 struct FileLookup<'a> {
     store: &'a FilesStore,
     run: &'a RunId,
@@ -264,7 +267,7 @@ impl CommitLookup for FileLookup<'_> {
         for other in self.store.run_ids()?.iter().filter(|other| *other != self.run) {
             let history = self.store.history(other);
             let Some(id) = ids.iter().find(|id| history.holds(id)) else { continue };
-            // A file alone may be what a crash left.
+            // A file that is not in the log may be left over from a crash.
             if self.store.load(other)?.is_some_and(|log| log.rows().iter().any(|row| row.id() == *id)) {
                 return Ok(Some((*id).clone()));
             }
@@ -281,7 +284,7 @@ impl CommitLookup for FileLookup<'_> {
     }
 }
 
-/// The documents that a change drops.
+/// The ids of the documents that a change drops.
 fn dropped_ids(state: &RunLog, change: &Change) -> Vec<CheckpointId> {
     let put = |sequence: u64| {
         change.puts.iter().find(move |h| h.sequence == sequence).map(|h| h.snapshot_id.clone())

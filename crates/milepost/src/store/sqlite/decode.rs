@@ -1,5 +1,5 @@
-//! Decoding rows of the tables and proving each against its checksum. A row that fails is reported; the others are not
-//! affected. Runs no queries.
+//! Decodes rows of the tables and verifies each against its checksum. A row that fails is reported and does
+//! not affect the others. Runs no queries.
 
 use data_encoding::HEXLOWER;
 use rusqlite::types::ValueRef;
@@ -11,7 +11,7 @@ use crate::seal::Header;
 use crate::store::check::checksum;
 use crate::store::{CheckpointEntry, Cursor, Damage, DamageKind, Part, Row};
 
-/// A row of `run`, proven or not.
+/// A row of `run`. `record` is an error if the row failed verification.
 pub(super) struct RunTableRow {
     pub(super) n: i64,
     pub(super) run_id: String,
@@ -20,11 +20,11 @@ pub(super) struct RunTableRow {
     pub(super) count: u64,
     pub(super) events: u64,
     pub(super) record: std::result::Result<Box<RunRecord>, Damage>,
-    /// A damaged byte has changed the id in its row.
+    /// Whether damage changed the id in the row.
     pub(super) renamed: bool,
 }
 
-/// Bytes of a text or blob column, whatever a stray hand made of it.
+/// Bytes of a text or blob column; empty for any other type.
 fn slice<'a>(row: &'a SqlRow<'_>, at: usize) -> Result<&'a [u8]> {
     Ok(match row.get_ref(at)? {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
@@ -32,12 +32,12 @@ fn slice<'a>(row: &'a SqlRow<'_>, at: usize) -> Result<&'a [u8]> {
     })
 }
 
-/// The same, to keep.
+/// Like `slice`, but owned.
 pub(super) fn bytes(row: &SqlRow<'_>, at: usize) -> Result<Vec<u8>> {
     slice(row, at).map(<[u8]>::to_vec)
 }
 
-/// A text column that has to make sense.
+/// Parses a text column. Returns `None` if it is not valid.
 pub(super) fn parsed<T: std::str::FromStr>(row: &SqlRow<'_>, at: usize) -> Result<Option<T>> {
     Ok(std::str::from_utf8(slice(row, at)?).ok().and_then(|text| text.parse().ok()))
 }
@@ -50,12 +50,12 @@ pub(super) fn number(row: &SqlRow<'_>, at: usize) -> Result<u64> {
     row.get::<_, i64>(at).map(|n| n as u64)
 }
 
-/// A number as SQLite stores it; beyond its range is beyond every row.
+/// Converts a number to SQLite's integer type. A number out of range becomes one that no row reaches.
 pub(super) fn integer(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Parses a proven value; what is proven and makes no sense was written wrong.
+/// Parses a verified value. If that fails, the value was already invalid when it was written.
 pub(super) fn parse<T: serde::de::DeserializeOwned>(
     part: Part,
     value: &[u8],
@@ -76,7 +76,7 @@ pub(super) fn prove(
     compare(part, checksum(part, key, value), stored)
 }
 
-/// Compares the checksum of what is there with the stored one.
+/// Compares a computed checksum with the stored one.
 pub(super) fn compare(part: Part, found: [u8; 16], stored: &[u8]) -> std::result::Result<(), Damage> {
     if found[..] == *stored {
         return Ok(());
@@ -89,7 +89,7 @@ fn run_key(run_row: &RunTableRow) -> [[u8; 8]; 5] {
         .map(u64::to_le_bytes)
 }
 
-/// The checksum of a run's record. The record is remembered: the next write of the run begins with it.
+/// Computes the checksum of a run's row and caches the record, which the next write to the run reads first.
 pub(super) fn run_checksum(run_row: &RunTableRow, record: &RunRecord, text: &str) -> [u8; 16] {
     let key = run_key(run_row);
     let key = [run_row.run_id.as_bytes(), &key[0], &key[1], &key[2], &key[3], &key[4]];
@@ -98,7 +98,7 @@ pub(super) fn run_checksum(run_row: &RunTableRow, record: &RunRecord, text: &str
     sum
 }
 
-/// Columns of `run_table_row`.
+/// Columns that `run_table_row` decodes.
 pub(super) const RUN: &str = "n, run_id, stamp, last_sequence, count, events, checksum, record";
 
 pub(super) fn run_table_row(row: &SqlRow<'_>) -> Result<RunTableRow> {
@@ -127,12 +127,12 @@ pub(super) fn header_key(n: i64, sequence: u64, stamp: u64) -> [[u8; 8]; 3] {
     [n as u64, sequence, stamp].map(u64::to_le_bytes)
 }
 
-/// Columns of `entry`, and where they are.
+/// Columns that `entry` decodes, and their tables.
 pub(super) const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.checksum, c.header, \
                      m.revision, m.checksum, m.marks \
                      FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence";
 
-/// A row that a writer may see again at its next write, and is remembered for it.
+/// Decodes a row that a writer may read again in its next write. Caches its header.
 pub(super) fn entry(row: &SqlRow<'_>) -> Result<Row> {
     let header = |key: &[&[u8]], value: &[u8], stored: &[u8]| {
         verified_cache::recall(&verified_cache::HEADERS, key, value, stored, || {
@@ -142,12 +142,12 @@ pub(super) fn entry(row: &SqlRow<'_>) -> Result<Row> {
     in_list(row, proven(row, header)?)
 }
 
-/// A row of a list that may be long: remembering it would only push out what a writer needs.
+/// Decodes a row of a possibly long list. Does not cache it: that would evict rows that writers need.
 pub(super) fn listed(row: &SqlRow<'_>) -> Result<Row> {
     in_list(row, proven(row, proven_header)?)
 }
 
-/// The header of a row, if it proves itself.
+/// Parses the header of a row if its checksum matches.
 pub(super) fn proven_header<T: serde::de::DeserializeOwned>(
     key: &[&[u8]],
     value: &[u8],
@@ -157,7 +157,7 @@ pub(super) fn proven_header<T: serde::de::DeserializeOwned>(
     parse(Part::Header, value)
 }
 
-/// What a row says, if header and marks prove themselves.
+/// Decodes the header of a row with `header`, and its marks if their checksum matches.
 pub(super) fn proven<T>(
     row: &SqlRow<'_>,
     header: impl FnOnce(&[&[u8]], &[u8], &[u8]) -> std::result::Result<T, Damage>,
@@ -178,7 +178,7 @@ pub(super) fn proven<T>(
     Ok(proven.and_then(|()| parse(Part::Marks, marks)).map(|marks| (header, marks)))
 }
 
-/// A row as lists show it: a damaged one by its name, as far as it still says one.
+/// Converts a decoded row to a list row. A damaged row keeps its id if that can still be read.
 fn in_list(row: &SqlRow<'_>, proven: std::result::Result<(Header, Marks), Damage>) -> Result<Row> {
     let damage = match proven {
         Ok((header, marks)) => return Ok(Row::Intact(CheckpointEntry { header, marks })),
@@ -191,7 +191,7 @@ fn in_list(row: &SqlRow<'_>, proven: std::result::Result<(Header, Marks), Damage
     Ok(Row::Damaged { damage: damage.named(id), cursor })
 }
 
-/// Positions that one commit's events may take.
+/// Number of event positions reserved for each stamp.
 pub(super) const EVENTS_PER_STAMP: u64 = 1024;
 
 pub(super) fn event_checksum(run_n: i64, n: u64, count: u64, events: &[u8]) -> [u8; 16] {

@@ -1,4 +1,5 @@
-//! Documents in their frames: reading along a chain of differences, and packing older ones as new ones come.
+//! Stores documents as frames: reads a document through its chain of deltas, and packs older documents as
+//! deltas when newer ones are added. Takes an open transaction and never commits it.
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
@@ -7,7 +8,7 @@ use crate::store::check::checksum;
 use crate::store::frame::{self, MOST_DEPENDANTS, SMALL};
 use crate::store::{Damage, Part};
 
-/// A frame as stored. `base` is the number of the checkpoint it is packed against, 0 for a whole one.
+/// A stored frame. `base` is the sequence of the checkpoint it is packed against, 0 for a whole frame.
 struct Stored {
     base: u64,
     dependants: u64,
@@ -15,7 +16,7 @@ struct Stored {
     checksum: Vec<u8>,
 }
 
-/// A document, or why it cannot be read.
+/// A document, or the damage that makes it unreadable.
 pub(super) type Document = std::result::Result<Vec<u8>, Damage>;
 
 pub(super) fn frame_checksum(n: i64, sequence: u64, base: u64, dependants: u64, data: &[u8]) -> [u8; 16] {
@@ -46,7 +47,7 @@ fn fetch(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Stored>> {
     Ok(None)
 }
 
-/// Reads one document of the tables; `None` if there is no such checkpoint.
+/// Reads a document from the tables. Returns `None` if the checkpoint does not exist.
 pub(super) fn read(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Document>> {
     let there = tx
         .prepare_cached("SELECT 1 FROM checkpoint WHERE run_n = ?1 AND sequence = ?2")?
@@ -76,8 +77,8 @@ pub(super) fn read(tx: &Connection, n: i64, sequence: u64) -> Result<Option<Docu
         if base <= at || chain.len() as u64 > MOST_DEPENDANTS + 1 {
             return because(Damage::integrity(
                 Part::Body,
-                "a chain of frames that ends",
-                "one that does not",
+                "a chain that ends at a whole frame",
+                "a chain that is too long or out of order",
             ));
         }
         at = base;
@@ -96,7 +97,7 @@ pub(super) fn unpack(frame: &[u8], base: &[u8]) -> Document {
     frame::unpack(frame, base).map_err(|e| Damage::integrity(Part::Body, "a readable frame", e.to_string()))
 }
 
-/// Stores a new document whole.
+/// Stores a new document as a whole frame.
 pub(super) fn put(tx: &Connection, n: i64, sequence: u64, stamp: u64, document: &[u8]) -> Result<()> {
     insert_whole(tx, n, sequence, stamp, &frame::newest(document).map_err(packing)?)
 }
@@ -108,7 +109,7 @@ fn insert_whole(tx: &Connection, n: i64, sequence: u64, stamp: u64, data: &[u8])
     Ok(())
 }
 
-/// What a frame is packed against and who needs it, without its content.
+/// The base and dependants of a frame, without its content.
 struct Links {
     sequence: u64,
     stamp: u64,
@@ -117,7 +118,7 @@ struct Links {
     length: usize,
 }
 
-/// The checkpoints before `sequence`, nearest first.
+/// The checkpoints before `sequence`, newest first.
 fn older(tx: &Connection, n: i64, sequence: u64, limit: i64) -> Result<Vec<Links>> {
     let select = "SELECT c.sequence, c.stamp, ifnull(d.base, 0), ifnull(d.dependants, 0), \
                   ifnull(length(w.data), length(d.data)) FROM checkpoint c \
@@ -136,15 +137,15 @@ fn older(tx: &Connection, n: i64, sequence: u64, limit: i64) -> Result<Vec<Links
         .collect()
 }
 
-/// A document that was read.
+/// A document that `pack_older` keeps in memory for its next call.
 pub(super) struct LastRead {
     n: i64,
     sequence: u64,
     document: Vec<u8>,
 }
 
-/// Packs the document two before `newest` against the one between them, so that the newest two stay whole.
-/// `last` is the document that was between them, and will be the one that is packed next.
+/// Packs the document two before `newest` against the one in between, so that the newest two stay whole.
+/// `last` caches the document in between, because it is the next one to be packed.
 pub(super) fn pack_older(tx: &Connection, n: i64, newest: u64, last: &mut Option<LastRead>) -> Result<()> {
     let [base, old, below @ ..] = &older(tx, n, newest, 3)?[..] else { return Ok(()) };
     if old.base != 0 || old.length <= SMALL {
@@ -154,7 +155,7 @@ pub(super) fn pack_older(tx: &Connection, n: i64, newest: u64, last: &mut Option
         Some(below) if below.base == old.sequence => below.dependants + 1,
         _ => 0,
     };
-    // A damaged neighbour is left alone: nothing may be packed against it.
+    // A document that cannot be read is not repacked.
     let document = match last.take() {
         Some(last) if (last.n, last.sequence) == (n, old.sequence) => last.document,
         _ => match read(tx, n, old.sequence)? {
@@ -163,7 +164,7 @@ pub(super) fn pack_older(tx: &Connection, n: i64, newest: u64, last: &mut Option
         },
     };
     if dependants + 1 > MOST_DEPENDANTS {
-        // It stays whole for good, and small.
+        // The chain has its maximum length, so this document stays whole permanently, but compressed.
         let data = frame::whole(&document).map_err(packing)?;
         if data.len() < old.length {
             let sum = frame_checksum(n, old.sequence, 0, 0, &data);
@@ -192,13 +193,13 @@ pub(super) fn pack_older(tx: &Connection, n: i64, newest: u64, last: &mut Option
     Ok(())
 }
 
-/// Makes the neighbour that is packed against `sequence` whole, before `sequence` goes.
+/// Converts the document packed against `sequence` to a whole frame, which no longer needs `sequence`.
 pub(super) fn make_dependant_whole(tx: &Connection, n: i64, sequence: u64) -> Result<()> {
     let Some(below) = older(tx, n, sequence, 1)?.into_iter().next() else { return Ok(()) };
     if below.base != sequence {
         return Ok(());
     }
-    // One that cannot be read any more cannot be saved either; verify keeps naming it.
+    // A document that cannot be read cannot be converted; `verify` continues to report it.
     let Some(Ok(document)) = read(tx, n, below.sequence)? else { return Ok(()) };
     let data = frame::whole(&document).map_err(packing)?;
     tx.prepare_cached("DELETE FROM delta WHERE stamp = ?1")?.execute([integer(below.stamp)])?;

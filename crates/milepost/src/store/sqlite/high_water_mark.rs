@@ -1,6 +1,6 @@
-//! The high-water mark: the stamp of the newest acknowledged write, in a small file beside the database.
-//! In: a stamp, after each commit. Out: the stamp that the database must have reached. Written under the writers' lock
-//! and never synced, so it may be behind the database. It is ahead only if acknowledged commits are missing.
+//! The high-water mark: the stamp of the newest acknowledged write, in a small file next to the database.
+//! Writers update it after each commit while they hold the lock. It is never synced, so it may be behind the
+//! database. It is ahead only if acknowledged commits are missing.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -13,24 +13,25 @@ use crate::model::id::StoreId;
 use crate::store::check::{checksummed_line, parse_checksummed_line};
 use crate::store::{Part, StoreUrl, identity};
 
-/// Maximum size of the file.
+/// Maximum size of the file in bytes.
 const LIMIT: u64 = 256;
 
-/// What the mark says about the database.
+/// The state of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// The store has no id or is on a network file system: there is no mark.
+    /// The store has no mark, because it has no id or is on a network file system.
     Unused,
-    /// There is no mark yet, it is damaged, or it belongs to another store.
+    /// The mark does not exist, is damaged, or belongs to another store.
     Missing,
-    /// A sync failed: what the database shows up to this stamp may not be on disk.
+    /// A sync failed after this stamp was acknowledged. Data that the database shows may not be on disk.
     Unsynced(u64),
     /// Every write up to this stamp was acknowledged.
     Acknowledged(u64),
 }
 
 impl Reading {
-    /// Whether the WAL has to be written and synced again before anything is built on a database that ends at `newest`.
+    /// Whether the WAL must be rewritten and synced before the next write, if the newest
+    /// stamp in the database is `newest`.
     pub(super) fn is_behind(self, newest: u64) -> bool {
         match self {
             Self::Unused => false,
@@ -39,7 +40,7 @@ impl Reading {
         }
     }
 
-    /// The acknowledged stamp, if a database that ends at `newest` has not reached it.
+    /// The acknowledged stamp, if it is newer than `newest`, the newest stamp in the database.
     pub(super) fn ahead_of(self, newest: u64) -> Option<u64> {
         match self {
             Self::Unsynced(stamp) | Self::Acknowledged(stamp) => (stamp > newest).then_some(stamp),
@@ -48,7 +49,7 @@ impl Reading {
     }
 }
 
-/// The file that holds the mark.
+/// The file that stores the mark.
 #[derive(Debug)]
 pub(super) struct HighWaterMark {
     database: PathBuf,
@@ -58,7 +59,7 @@ pub(super) struct HighWaterMark {
 }
 
 impl HighWaterMark {
-    /// Names the mark of a database. On file systems where WAL is not safe it is not used.
+    /// The mark of a database. It is not used on file systems where WAL is not safe.
     pub(super) fn new(database: &Path, used: bool) -> Self {
         Self { database: database.to_owned(), path: sibling(database, "-mark"), used, id: OnceLock::new() }
     }
@@ -71,19 +72,20 @@ impl HighWaterMark {
         self.id.get_or_init(read).as_ref()
     }
 
-    /// Reads the mark. A reader does so before its transaction begins, so that the database cannot be older.
+    /// Reads the mark. A reader does this before it begins its transaction, so that the transaction cannot
+    /// see a database older than the mark.
     pub(super) fn read(&self) -> Reading {
         let Some(id) = self.id() else { return Reading::Unused };
         let text = bounded::read_text(&self.path, LIMIT).unwrap_or_default();
         parse(&text, id).unwrap_or(Reading::Missing)
     }
 
-    /// Notes an acknowledged write. A mark that cannot be written costs the next writer a rewrite of the WAL.
+    /// Records an acknowledged write. If the mark cannot be written, the next writer rewrites the WAL.
     pub(super) fn set(&self, stamp: u64) {
         self.write("acknowledged", stamp);
     }
 
-    /// Notes that a sync failed, so that the next writer of any process writes and syncs the WAL again first.
+    /// Records a failed sync, so that the next writer in any process first rewrites and syncs the WAL.
     pub(super) fn set_unsynced(&self) {
         let stamp = match self.read() {
             Reading::Unsynced(stamp) | Reading::Acknowledged(stamp) => stamp,
@@ -96,7 +98,8 @@ impl HighWaterMark {
         let Some(id) = self.id() else { return };
         let line = checksummed_line(Part::Wal, b"mark", &format!("{id} {word:<12} {stamp:020}"));
         let mut options = OpenOptions::new();
-        // One write over the old text, which has the same length: a killed process leaves the one or the other.
+        // A single write replaces the old text, which has the same length. If the process is killed, either
+        // the old or the new text remains.
         let _ = atomic::open_private(&self.path, options.write(true).create(true).truncate(false))
             .and_then(|mut file| file.write_all(line.as_bytes()));
     }
@@ -141,7 +144,7 @@ mod tests {
             atomic::write(&file, &flipped, atomic::Mode::Private).unwrap();
             assert_eq!(mark.read(), Reading::Missing, "byte {at}");
             atomic::write(&file, &whole[..at], atomic::Mode::Private).unwrap();
-            assert_eq!(mark.read(), Reading::Missing, "cut at {at}");
+            assert_eq!(mark.read(), Reading::Missing, "truncated at {at}");
         }
         atomic::write(&file, &whole, atomic::Mode::Private).unwrap();
         assert_eq!(HighWaterMark::new(&database, false).read(), Reading::Unused, "a network file system");

@@ -1,6 +1,6 @@
-//! Acknowledged writes that the database no longer has: its WAL was damaged, or an older copy was put in its place.
-//! In: the stamps at which the database ends and should end. Out: a row per loss, numbers that must not be given out
-//! again, and copies of the damaged files. `recover` brings back what the copies still prove.
+//! Records acknowledged writes that are missing because the WAL was damaged or an older copy replaced the
+//! database. Stores one row per loss, computes the numbers that must not be assigned again, and copies the
+//! damaged files. `recover` restores what those copies still contain.
 
 use std::fs::File;
 use std::io;
@@ -14,26 +14,26 @@ use crate::fs::{atomic, bounded, if_exists};
 use crate::store::Part;
 use crate::store::check::checksum;
 
-/// Writes that were acknowledged and are missing.
+/// A range of acknowledged writes that are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loss {
-    /// The newest stamp that the database had.
+    /// The newest stamp in the database when the loss was detected.
     pub(super) found: u64,
     /// The newest stamp that was acknowledged.
     pub(super) expected: u64,
-    /// Whether `doctor --fix` has recovered what it could.
+    /// Whether `doctor --fix` has recovered everything it could.
     pub(super) acknowledged: bool,
-    /// The name of the copy of the damaged database, beside it; empty where none could be made.
+    /// Name of the copy of the damaged database, in the same folder. Empty if no copy could be made.
     pub(super) kept: String,
 }
 
 impl Loss {
-    /// How many writes are missing. A row that is damaged itself counts as one.
+    /// Number of missing writes. A damaged row counts as one.
     pub(super) fn writes(&self) -> u64 {
         self.expected.saturating_sub(self.found).max(1)
     }
 
-    /// The copy of the damaged database, which lies in the same folder.
+    /// Path of the copy of the damaged database.
     pub(super) fn copy(&self, database: &Path) -> Option<PathBuf> {
         let name = Path::new(&self.kept).file_name()?;
         Some(atomic::folder_of(database).join(name))
@@ -45,7 +45,7 @@ impl Loss {
     }
 }
 
-/// All losses, oldest first. Of a damaged row only its key is used.
+/// All losses, oldest first. Only the key of a damaged row is used.
 pub(super) fn load(tx: &Connection) -> Result<Vec<Loss>> {
     let mut statement =
         tx.prepare_cached("SELECT found, expected, acknowledged, kept, checksum FROM loss ORDER BY found")?;
@@ -68,7 +68,7 @@ pub(super) fn load(tx: &Connection) -> Result<Vec<Loss>> {
     Ok(losses)
 }
 
-/// Writes a loss, or replaces what is known of it.
+/// Inserts a loss or replaces its row.
 pub(super) fn store(tx: &Connection, loss: &Loss) -> Result<()> {
     tx.execute(
         "INSERT OR REPLACE INTO loss (found, expected, acknowledged, kept, checksum) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -83,13 +83,13 @@ pub(super) fn store(tx: &Connection, loss: &Loss) -> Result<()> {
     Ok(())
 }
 
-/// The newest stamp that was ever acknowledged and lost; 0 where nothing was.
+/// The newest stamp that was acknowledged and lost; 0 if there are no losses.
 pub(super) fn newest(losses: &[Loss]) -> u64 {
     losses.iter().map(|loss| loss.expected).max().unwrap_or(0)
 }
 
-/// How many sequence numbers a run has to skip: each lost write may have used one of them.
-/// `stamp` is that of the run's last write; a new run skips numbers only until the loss is acknowledged.
+/// Number of sequences that a run must skip, because each lost write may have used one of them. `stamp` is
+/// that of the run's last write. A new run skips numbers only until the loss is acknowledged.
 pub(super) fn skipped(losses: &[Loss], stamp: Option<u64>) -> u64 {
     let concerns = |loss: &&Loss| match stamp {
         Some(stamp) => stamp <= loss.found,
@@ -102,7 +102,8 @@ pub(super) fn skipped(losses: &[Loss], stamp: Option<u64>) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Copies the database and its WAL beside them, before a write overwrites what they still hold. Gives the copy's name.
+/// Copies the database and its WAL within their folder, before a write overwrites their
+/// content. Returns the name of the copy.
 pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
     let mut number = 1;
     let (kept, mut file) = loop {
@@ -116,7 +117,7 @@ pub(super) fn keep_copy(database: &Path) -> io::Result<String> {
     let mut copied = || -> io::Result<()> {
         let mut from = bounded::open(database)?;
         let result = io::copy(&mut from, &mut file);
-        // Closing the database here would drop the locks that SQLite holds on it in this process.
+        // Closing this handle would release the locks that SQLite holds on the database in this process.
         std::mem::forget(from);
         result?;
         file.sync_all()?;

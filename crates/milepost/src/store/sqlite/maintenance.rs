@@ -1,4 +1,6 @@
-//! Maintenance of the file: finds and repairs damaged pages and rows that do not fit each other, returns free space.
+//! Maintains the database file: finds and repairs damaged pages and inconsistent rows, and releases free
+//! space. Takes a store and a task, returns a report. Replaces a database with damaged pages by a
+//! salvaged one and keeps the original.
 
 use rusqlite::{Connection, Result};
 
@@ -19,12 +21,12 @@ pub(super) fn maintain(store: &SqliteStore, what: Maintenance<'_>) -> StoreResul
         Maintenance::Inspect => inspect(store),
         Maintenance::Repair => repair(store),
         Maintenance::Compact => compact(store),
-        // Frames are compressed as they are.
+        // Documents are compressed when they are packed as frames.
         Maintenance::Compress { .. } => Ok(MaintenanceReport::default()),
     }
 }
 
-/// Free pages that are returned before the lock is released, so that savers are not kept waiting.
+/// Maximum number of free pages released while the lock is held, so that other writers do not wait long.
 const PAGES_PER_LOCK: u64 = 4096;
 
 fn compact(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
@@ -37,7 +39,7 @@ fn compact(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
         }
         let left = store.with(Access::Write, |db| {
             let left = vacuum(db.connection()).map_err(|e| store.write_error(e))?;
-            // What others free meanwhile is theirs to give back.
+            // Stop when the number of free pages no longer shrinks: other writers are adding to it.
             let last = left == 0 || left >= free;
             if last {
                 db.compact().map_err(|e| store.write_error(e))?;
@@ -53,7 +55,7 @@ fn compact(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
     Ok(MaintenanceReport { bytes_freed, ..MaintenanceReport::default() })
 }
 
-/// Returns at most `PAGES_PER_LOCK` free pages to the disk; gives how many are left.
+/// Releases at most `PAGES_PER_LOCK` free pages to the file system. Returns the number that remain.
 pub(super) fn vacuum(connection: &Connection) -> Result<u64> {
     connection::incremental_vacuum(connection, PAGES_PER_LOCK)?;
     connection.query_row("PRAGMA freelist_count", [], |row| number(row, 0))
@@ -74,8 +76,8 @@ fn inspect(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
         let salvage = salvage::survey(&store.path).map_err(|e| store.error(e))?;
         let readable = salvage.readable();
         let message = format!(
-            "the database's own pages are damaged ({first}); {readable} of {} checkpoints can be read and go into a \
-             fresh file, the damaged one is kept beside it",
+            "database pages are damaged ({first}); {readable} of {} checkpoints are readable and can be copied to a \
+             new file; the damaged file is kept next to it",
             readable as u64 + salvage.lost,
         );
         found(ProblemKind::Pages, message, salvage.lost == 0);
@@ -83,7 +85,7 @@ fn inspect(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
     }
     let lost = store.lost_writes()?;
     if lost > 0 {
-        let message = format!("acknowledged writes that are missing: {lost} ({})", crate::store::LOSS_CAUSES);
+        let message = format!("missing acknowledged writes: {lost} ({})", crate::store::LOSS_CAUSES);
         found(ProblemKind::Lost, message, true);
     }
     for damage in store.runs(&RunQuery::default())?.into_iter().filter_map(|run| run.record.err()) {
@@ -91,13 +93,12 @@ fn inspect(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
         found(ProblemKind::Record, message, true);
     }
     for (_, _, row) in damaged_headers(store)? {
-        let message =
-            format!("{row}; it can be rebuilt from the document, with a pin in place of damaged marks");
+        let message = format!("{row}; it can be rebuilt from the document, and a pin replaces damaged marks");
         found(ProblemKind::Record, message, true);
     }
     let loose = store.with(Access::Any, |db| loose(db.connection()).map_err(|e| store.error(e)))?;
     if loose > 0 {
-        found(ProblemKind::Orphan, format!("{loose} rows belong to no checkpoint"), true);
+        found(ProblemKind::Orphan, format!("{loose} rows do not belong to any checkpoint"), true);
     }
     Ok(report)
 }
@@ -108,7 +109,7 @@ fn pages(connection: &Connection) -> Result<Vec<String>> {
     Ok(found.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// Frames, marks and names that no header speaks of.
+/// Counts frames and marks that do not belong to any checkpoint.
 fn loose(connection: &Connection) -> Result<u64> {
     connection.query_row(
         "SELECT (SELECT count(*) FROM whole WHERE stamp NOT IN (SELECT stamp FROM checkpoint)) + \
@@ -120,7 +121,7 @@ fn loose(connection: &Connection) -> Result<u64> {
     )
 }
 
-/// Rows whose header is damaged while their document is intact: run number, sequence, what is wrong.
+/// Rows with a damaged header and an intact document: run number, sequence, description of the damage.
 fn damaged_headers(store: &SqliteStore) -> StoreResult<Vec<(i64, u64, String)>> {
     store.read(|view| {
         let mut rows = view.headers(&HeaderQuery::default())?;
@@ -168,7 +169,7 @@ fn repair(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
         for (n, sequence, _) in &headers {
             done += u64::from(rebuild_header(tx, &view, *n, *sequence)?);
         }
-        // A damaged header may have lost its stamp: then its document only looks loose.
+        // If a header is damaged, its stamp may be wrong, and its document only appears to be unreferenced.
         let tables: &[&str] = if is_sound { &["whole", "delta"] } else { &[] };
         for table in tables {
             let loose = format!("DELETE FROM {table} WHERE stamp NOT IN (SELECT stamp FROM checkpoint)");
@@ -182,7 +183,8 @@ fn repair(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
     Ok(report)
 }
 
-/// Writes a header anew from its document. Marks that cannot be proven give way to a pin: whatever they protected stays.
+/// Rewrites a header from its document. Marks that fail verification are replaced by a pin, so that
+/// the checkpoint stays protected.
 fn rebuild_header(tx: &Connection, view: &StoreView<'_>, n: i64, sequence: u64) -> Result<bool> {
     let Some(Ok(document)) = view.document_or_removed(n, sequence)? else { return Ok(false) };
     let stamp = view.stamp_of(n, sequence)?;

@@ -1,6 +1,6 @@
-//! The default store: one SQLite file in WAL mode. A commit is synced before it is acknowledged (`connection/sync.rs`).
-//! In: decisions. Out: rows, each under a checksum. Writers of any process queue at two lock files before they begin;
-//! readers never wait. Connections are pooled, and reopened after a fork.
+//! The default store: one SQLite file in WAL mode, with a checksum for each row. Takes decisions and writes
+//! their commits; a commit is synced before it is acknowledged (`connection/sync.rs`). Writers of all
+//! processes queue at two lock files; readers never wait. Connections are pooled, and reopened after a fork.
 
 mod connection;
 mod decode;
@@ -45,7 +45,7 @@ pub struct SqliteStore {
     options: OpenOptions,
     lock: FairLock,
     mark: HighWaterMark,
-    /// The file system's name where WAL is not safe on it.
+    /// Name of the file system, if WAL is not safe on it.
     unsafe_on: Option<&'static str>,
     pool: Mutex<Pool>,
 }
@@ -56,10 +56,10 @@ struct Pool {
     idle: Vec<Db>,
 }
 
-/// The result of an operation on the store, in modules where `Result` is that of SQLite.
+/// Result of a store operation, for modules in which `Result` is SQLite's.
 type StoreResult<T> = Result<T, StoreError>;
 
-/// The path of a file that lies beside the database under its name and a suffix.
+/// Path of the file whose name is the database's name with a suffix.
 fn sibling(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);
@@ -67,7 +67,7 @@ fn sibling(database: &Path, suffix: &str) -> PathBuf {
 }
 
 impl SqliteStore {
-    /// Opens a store, or makes one where the options say so.
+    /// Opens a store, or creates it if the options allow that.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, StoreError> {
         let folder = atomic::folder_of(path);
         let mut store = Self {
@@ -102,8 +102,8 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// The error for a database, or a log of it, that this user may not read. Asks without opening the file: closing it
-    /// would drop locks that this process holds on it.
+    /// The error for a database or WAL that this user may not read. Checks without opening the files, because
+    /// closing them would release locks that this process holds.
     fn unreadable_file(&self) -> Option<StoreError> {
         #[cfg(unix)]
         {
@@ -120,7 +120,7 @@ impl SqliteStore {
         None
     }
 
-    /// Makes the tables, once, whoever comes first.
+    /// Creates the tables, unless another process has already done so.
     fn make(&self) -> Result<Db, StoreError> {
         let _lock = self.lock_for_writing()?;
         self.make_locked()
@@ -132,7 +132,7 @@ impl SqliteStore {
             .map_err(|e| self.io_error(e))?;
         let mut db = self.connect(Access::Write)?;
         if db.identity().map_err(|e| self.error(e))?.is_empty {
-            // Before the tables, so that whoever finds a store finds its id and its record.
+            // Register before creating the tables, so that every existing store has an id and a record.
             let url = StoreUrl::sqlite(&self.path);
             identity::register(&url, self.options.user_state.as_ref()).map_err(|e| self.io_error(e))?;
             db.make(self.unsafe_on.is_none()).map_err(|e| self.error(e))?;
@@ -142,7 +142,8 @@ impl SqliteStore {
         Ok(db)
     }
 
-    /// Whether the file is a store of a format this program knows; `false` for one without tables.
+    /// Whether the file is a store. Returns `false` if it has no tables, and fails if it is another
+    /// database or in a newer format.
     fn is_ours(&self, db: &mut Db) -> Result<bool, StoreError> {
         let connection::Identity { application, version, is_empty } =
             db.identity().map_err(|e| self.error(e))?;
@@ -164,7 +165,7 @@ impl SqliteStore {
         Ok(true)
     }
 
-    /// Leaves a run without a record that proves itself, so that the engine rebuilds it from what the run holds.
+    /// Invalidates the record of a run, so that the engine rebuilds it from the run's checkpoints.
     fn forget_record(&self, run: &RunId) -> Result<(), StoreError> {
         self.change_tables(|tx, view| {
             view.merge()?;
@@ -188,7 +189,7 @@ impl SqliteStore {
         Ok(db)
     }
 
-    /// Runs `work` on a connection of the pool.
+    /// Runs `work` on a pooled connection.
     fn with<T>(
         &self,
         access: Access,
@@ -197,11 +198,11 @@ impl SqliteStore {
         let pooled = {
             let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
             if pool.pid != std::process::id() {
-                // A connection must not cross a fork; closing it here would drop the parent's locks.
+                // A connection must be neither used nor closed after a fork, to protect the parent's locks.
                 pool.idle.drain(..).for_each(std::mem::forget);
                 pool.pid = std::process::id();
             }
-            // A file that was replaced or removed must not be written on under its old name: that would be lost.
+            // Drop connections to a file that was replaced or removed: writes to it would be lost.
             let there = connection::file_number(&self.path);
             pool.idle.retain(|db| db.is_of(there));
             let fits = pool.idle.iter().rposition(|db| access == Access::Any || !db.read_only());
@@ -214,8 +215,8 @@ impl SqliteStore {
         };
         let result = work(&mut db);
         match &result {
-            // A connection that saw a fault may hold a broken view of the file: the next one starts afresh. What a
-            // failed write left in the WAL may not be on disk.
+            // Do not reuse a connection after an error: its view of the file may be inconsistent. Frames that
+            // a failed write left in the WAL may not be on disk.
             Err(
                 StoreError::NotAcknowledged { .. }
                 | StoreError::Write { .. }
@@ -231,12 +232,12 @@ impl SqliteStore {
         result
     }
 
-    /// Reads in one consistent view.
+    /// Runs `work` on one consistent view of the store.
     fn read<T>(&self, work: impl FnOnce(&StoreView<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         self.with(Access::Any, |db| db.snapshot(|tx| work(&StoreView::load(tx)?)).map_err(|e| self.error(e)))
     }
 
-    /// Changes the tables in one write that takes no stamp. Only while the lock is held.
+    /// Changes the tables in one write that takes no stamp. The caller must hold the lock.
     fn change_tables<T>(
         &self,
         mut work: impl FnMut(&Connection, &StoreView<'_>) -> rusqlite::Result<T>,
@@ -276,11 +277,11 @@ impl SqliteStore {
         }
     }
 
-    /// Says what an error of SQLite's means here.
+    /// Converts an SQLite error to a store error.
     fn error(&self, e: rusqlite::Error) -> StoreError {
         use rusqlite::Error as E;
         let location = self.location();
-        // Tables are strict: a value of another kind than its column is a damaged page that still looks like one.
+        // Tables are STRICT, so a value of the wrong type means a damaged page that SQLite could still parse.
         let misread = matches!(
             e,
             E::InvalidColumnType(..)
@@ -309,7 +310,7 @@ impl SqliteStore {
         }
     }
 
-    /// As `error`, for what happens inside a write: whatever it was, nothing was written.
+    /// Like `error`, inside a write transaction: nothing was written, so a read error becomes a write error.
     fn write_error(&self, e: rusqlite::Error) -> StoreError {
         match self.error(e) {
             StoreError::Read { location, source } => StoreError::Write { location, source },
@@ -319,7 +320,7 @@ impl SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// Leaves a short WAL behind, unless somebody else is writing.
+    /// Empties a long WAL, unless another writer holds the lock.
     fn drop(&mut self) {
         let pool = self.pool.get_mut().unwrap_or_else(|e| e.into_inner());
         if pool.pid != std::process::id() {
@@ -332,7 +333,8 @@ impl Drop for SqliteStore {
             let _ = db.empty_wal();
         }
         if self.options.one_shot {
-            // The folder of a copy has to go, whatever it costs.
+            // The process is about to exit, so skip closing connections, except those to a copy:
+            // closing one removes its folder.
             pool.idle.drain(..).filter(|db| !db.is_copy()).for_each(std::mem::forget);
         }
     }
@@ -341,7 +343,7 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let _lock = match self.lock_for_writing() {
-            // The whole folder was removed under a long-lived store.
+            // The folder was removed while the store was open.
             Err(StoreError::Write { .. }) if self.options.create && !self.path.exists() => {
                 atomic::create_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
                 self.lock_for_writing()?
@@ -405,7 +407,7 @@ impl Store for SqliteStore {
         self.with(Access::Write, |db| {
             let deleted = write::delete_run(self, db, run, only_at)?;
             if deleted {
-                // The run is gone already; space that cannot be given back now is given back by the next maintenance.
+                // The run is already deleted. If releasing its space fails, the next maintenance does it.
                 let _ = db.compact();
             }
             Ok(deleted)

@@ -1,4 +1,5 @@
-//! The kind `sqlite`: which files a database consists of.
+//! The `sqlite` kind of store: opens it and lists the files that a database consists of. Takes the location
+//! of a store. Does not read the tables.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ pub(crate) struct SqliteOpener;
 
 pub(crate) static SQLITE: SqliteOpener = SqliteOpener;
 
-/// How the names of a database's own files end.
+/// Suffixes of all files and folders that belong to a database.
 pub(super) const DATABASE_FILES: [&str; 9] =
     ["", "-wal", "-shm", "-journal", "-turn", "-lock", "-id", "-mark", "-owners"];
 

@@ -1,6 +1,6 @@
-//! Recovers lost writes from the copy that was made when the loss was noticed.
-//! In: a loss and the damaged files kept beside the database. Out: checkpoints that prove themselves, put back under
-//! their own numbers, and the run's record, items and events where nothing was written since.
+//! Recovers lost writes from the copy of the database that was made when the loss was detected. Restores
+//! verified checkpoints under their own numbers, with their events. Restores the run's record and items only
+//! if the run has not been written since.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,14 +24,14 @@ use crate::store::{EventQuery, Slot};
 /// Maximum size of a WAL that is rebuilt in memory.
 const WAL_LIMIT: u64 = 1 << 30;
 
-/// A checkpoint that proves itself.
+/// A verified checkpoint.
 struct Recovered {
     stamp: u64,
     document: Verified,
     marks: Option<Marks>,
 }
 
-/// A run as its newest lost write left it.
+/// The record and items of a run after its newest lost write.
 struct Tail {
     stamp: u64,
     last_sequence: u64,
@@ -39,7 +39,7 @@ struct Tail {
     items: Vec<Item>,
 }
 
-/// What was found of one run.
+/// The recoverable data of one run.
 #[derive(Default)]
 struct Found {
     checkpoints: BTreeMap<u64, Recovered>,
@@ -47,12 +47,12 @@ struct Found {
     tail: Option<Tail>,
 }
 
-/// What came of recovering.
+/// The result of a recovery.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
-    /// Losses that are acknowledged now.
+    /// Number of losses that are now acknowledged.
     pub(super) losses: u64,
-    /// Checkpoints that were put back.
+    /// Number of restored checkpoints.
     checkpoints: u64,
     /// Names of the copies of damaged files.
     kept: Vec<String>,
@@ -69,9 +69,9 @@ impl fmt::Display for Recovery {
     }
 }
 
-/// Brings back what can be proven of all losses, and acknowledges the rest. The caller holds the lock.
+/// Restores all data that can be verified and acknowledges all losses. The caller holds the lock.
 pub(super) fn recover(store: &SqliteStore) -> StoreResult<Recovery> {
-    // A transaction of any kind notices a loss that nobody has noticed yet.
+    // Any transaction detects a loss that has not been recorded yet.
     let losses = store.with(Access::Write, |db| {
         transact(store, db, &mut |_, view, _| {
             view.losses().map(Outcome::Unchanged).map_err(|e| store.write_error(e))
@@ -87,11 +87,12 @@ pub(super) fn recover(store: &SqliteStore) -> StoreResult<Recovery> {
     Ok(recovery)
 }
 
-/// Looks for lost writes in the kept copy. What cannot be read is not there.
+/// Searches the kept copy for lost writes. Skips everything that cannot be read.
 fn search(store: &SqliteStore, loss: &Loss, copy: &Path) -> BTreeMap<RunId, Found> {
     let mut found = BTreeMap::new();
     let Ok(wal) = bounded::read(&sibling(copy, "-wal"), WAL_LIMIT) else { return found };
-    // With and without the damaged frames: each may show what the other hides, and every checkpoint proves itself.
+    // Search with and without the damaged frames: each may reveal checkpoints that the other
+    // hides. Every checkpoint is verified.
     for unproven in [Unproven::Skip, Unproven::Use] {
         let _ = search_rebuilt(store, loss, copy, &wal, unproven, &mut found);
     }
@@ -144,7 +145,7 @@ fn is_lost(loss: &Loss, stamp: u64) -> bool {
     (loss.found + 1..=loss.expected).contains(&stamp)
 }
 
-/// The run's own row, if it proves itself.
+/// The run's record and items, if all of them are intact.
 fn tail(view: &StoreView<'_>, run: &RunId) -> Option<Tail> {
     let run_row = view.find_run(run).ok()??;
     let items = view.items(run_row.n).ok()?;
@@ -157,7 +158,7 @@ fn tail(view: &StoreView<'_>, run: &RunId) -> Option<Tail> {
     })
 }
 
-/// The page size that the header of a database names.
+/// The page size in the header of a database.
 fn page_size(database: &Path) -> std::io::Result<usize> {
     use std::io::Read as _;
     let mut header = [0; 18];
@@ -168,7 +169,7 @@ fn page_size(database: &Path) -> std::io::Result<usize> {
     })
 }
 
-/// Puts back what was found and acknowledges the loss; gives the number of checkpoints.
+/// Restores the recovered data and acknowledges the loss. Returns the number of restored checkpoints.
 fn put_back(
     tx: &Connection,
     view: &StoreView<'_>,
@@ -229,13 +230,13 @@ fn put_back_run(
             let text = rows::json(&record)?;
             rows::set_run(tx, &run_row, &decode::run_checksum(&run_row, &record, &text), &text)?;
         }
-        // The engine rebuilds a record that does not prove itself from the run's checkpoints.
+        // Without a valid checksum, the engine rebuilds the record from the run's checkpoints.
         None => rows::set_run(tx, &run_row, &[], "")?,
     }
     Ok(count)
 }
 
-/// Puts one checkpoint back under its own number, unless something has that number or id.
+/// Restores one checkpoint under its own number, unless that number or its id is taken.
 fn put_back_checkpoint(
     tx: &Connection,
     view: &StoreView<'_>,
@@ -250,7 +251,8 @@ fn put_back_checkpoint(
     if tx.prepare_cached(has_number)?.exists(key)? || view.is_id_taken(&sealed.header().snapshot_id)? {
         return Ok(false);
     }
-    // The neighbours may be packed against each other, which must not go past the one between them.
+    // The older neighbour may be packed against the newer one. A document may only be packed against its
+    // direct successor, so make it whole first.
     let above = "SELECT min(sequence) FROM checkpoint WHERE run_n = ?1 AND sequence > ?2";
     let above: Option<u64> = tx
         .prepare_cached(above)?

@@ -1,5 +1,5 @@
-//! Rows: what is written into the tables, each with its checksum, and what is removed from them.
-//! In: values and an open transaction. Out: rows that prove themselves. Decides nothing and never commits.
+//! Writes rows to the tables, each with its checksum, and removes rows. Takes values and an open transaction.
+//! Decides nothing and never commits.
 
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
@@ -10,11 +10,11 @@ use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::{EVENTS_KEPT, Part};
 
-/// Events in a row at most.
+/// Maximum number of events in a row.
 pub(super) const EVENT_SLACK: u64 = 64;
 
-/// The stamp that deleted runs have used up. A damaged floor is no floor: stamps of runs that are gone may then be given
-/// out again, which harms nobody.
+/// The stamp floor: new stamps must be higher, even if no run has it any more. A damaged floor counts as 0.
+/// Stamps of deleted runs may then be assigned again, which is harmless.
 pub(super) fn stamp_floor(tx: &Connection) -> Result<u64> {
     let floor = tx
         .prepare_cached("SELECT value, checksum FROM meta WHERE key = 'stamp_floor'")?
@@ -23,7 +23,7 @@ pub(super) fn stamp_floor(tx: &Connection) -> Result<u64> {
     Ok(floor.filter(|(value, sum)| floor_checksum(*value)[..] == sum[..]).map_or(0, |(value, _)| value))
 }
 
-/// Keeps stamps from going back below this one.
+/// Sets the stamp floor.
 pub(super) fn set_floor(tx: &Connection, stamp: u64) -> Result<()> {
     tx.execute(
         "INSERT OR REPLACE INTO meta (key, value, checksum) VALUES ('stamp_floor', ?1, ?2)",
@@ -36,7 +36,7 @@ fn floor_checksum(value: u64) -> [u8; 16] {
     checksum(Part::Run, &[b"stamp_floor"], &value.to_le_bytes())
 }
 
-/// Adds a run that holds nothing yet.
+/// Inserts a run without checkpoints.
 pub(super) fn new_run(tx: &Connection, run: &RunId, stamp: u64) -> Result<RunTableRow> {
     let insert = format!(
         "INSERT INTO run (run_id, stamp, last_sequence, count, events, checksum, record) \
@@ -45,7 +45,7 @@ pub(super) fn new_run(tx: &Connection, run: &RunId, stamp: u64) -> Result<RunTab
     tx.prepare_cached(&insert)?.query_row(params![run.as_str(), integer(stamp)], decode::run_table_row)
 }
 
-/// Writes a run's own row.
+/// Updates a run's own row.
 pub(super) fn set_run(tx: &Connection, run_row: &RunTableRow, sum: &[u8], record: &str) -> Result<()> {
     tx.prepare_cached(
         "UPDATE run SET stamp = ?2, last_sequence = ?3, count = ?4, events = ?5, checksum = ?6, record = ?7 \
@@ -83,7 +83,7 @@ pub(super) fn put_whole(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> 
     Ok(())
 }
 
-/// A header as it is stored, and its checksum.
+/// Serialises a header, computes its checksum and caches it.
 pub(super) fn header_text(n: i64, sealed: &Sealed) -> Result<(String, [u8; 16])> {
     let header = sealed.header();
     let text = json(header)?;
@@ -95,7 +95,7 @@ pub(super) fn header_text(n: i64, sealed: &Sealed) -> Result<(String, [u8; 16])>
     Ok((text, sum))
 }
 
-/// Writes the header's row, or rewrites it under another stamp or after damage.
+/// Writes the header's row, or replaces it under another stamp or after damage.
 pub(super) fn put_header(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()> {
     let header = sealed.header();
     let (text, sum) = header_text(n, sealed)?;
@@ -154,12 +154,12 @@ pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -
     Ok(())
 }
 
-/// Removes checkpoints, lowest number first, and says how many were there.
+/// Removes checkpoints, which must be sorted by sequence. Returns the number that existed.
 pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
     let mut gone = 0;
     for stretch in drops.chunk_by(|a, b| a + 1 == *b) {
         let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { continue };
-        // What is packed against one inside the stretch goes with it.
+        // Within the stretch, deltas are removed together with their bases.
         frames::make_dependant_whole(tx, n, first)?;
         let range = params![n, integer(first), integer(last)];
         drop_documents(tx, range)?;
@@ -173,7 +173,8 @@ pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result
     Ok(gone)
 }
 
-/// Removes the documents of a stretch. Where nobody else has written in between, one range of stamps is all of them.
+/// Removes the documents of a range of sequences. If no other run was written in between,
+/// their stamps form a range too.
 fn drop_documents(tx: &Connection, range: &[&dyn ToSql]) -> Result<()> {
     let of_stretch = "FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3";
     let stamps = format!("SELECT count(*), ifnull(min(stamp), 0), ifnull(max(stamp), 0) {of_stretch}");
@@ -191,7 +192,7 @@ fn drop_documents(tx: &Connection, range: &[&dyn ToSql]) -> Result<()> {
     Ok(())
 }
 
-/// Removes a run and everything it has in the tables.
+/// Removes a run and all its rows.
 pub(super) fn delete_run(tx: &Connection, n: i64) -> Result<()> {
     for table in ["whole", "delta"] {
         let of_run = "stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)";
@@ -213,7 +214,7 @@ pub(super) fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result
     Ok(())
 }
 
-/// Adds the events of one commit, several to a row.
+/// Adds the events of one commit, several per row.
 pub(super) fn push_events(
     tx: &Connection,
     run_row: &mut RunTableRow,
@@ -236,9 +237,9 @@ pub(super) fn push_events(
     trim_events(tx, run_row)
 }
 
-/// Removes the oldest rows of events beyond the bound.
+/// Removes the oldest rows of events beyond the limit.
 pub(super) fn trim_events(tx: &Connection, run_row: &mut RunTableRow) -> Result<()> {
-    // Seldom and many at once: removing a row from the front of a table touches more pages than adding one at its end.
+    // Trim rarely and in bulk: deleting the first row of a table touches more pages than appending one.
     if run_row.events <= EVENTS_KEPT + 3 * EVENT_SLACK {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Salvage: what can still be read from a file whose own pages are damaged, into a new file beside it.
-//! In: a damaged store. Out: a count, or a new store in its place with the damaged file kept beside it.
+//! Salvages a file with damaged pages: finds the checkpoints that can still be read and copies them to a new
+//! file. Takes a damaged store, returns counts, or replaces the store and keeps the damaged file next to it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use crate::store::{
     CheckpointFilter, Commit, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, WriteDecision,
 };
 
-/// What can be read.
+/// The result of a survey of a damaged file.
 pub(super) struct Salvage {
-    /// Checkpoints that prove themselves, by run and number.
+    /// Verified checkpoints by run and sequence.
     pub(super) found: BTreeMap<RunId, BTreeMap<u64, Found>>,
-    /// Checkpoints that some index names and that cannot be read.
+    /// Number of checkpoints that an index lists and that cannot be read.
     pub(super) lost: u64,
 }
 
-/// Where a checkpoint is: the number of its run in the tables, and its stamp.
+/// Location of a checkpoint: the row number of its run, and its stamp.
 pub(super) struct Found {
     pub(super) n: i64,
     pub(super) stamp: u64,
 }
 
 impl Salvage {
-    /// How many checkpoints can be read.
+    /// Number of checkpoints that can be read.
     pub(super) fn readable(&self) -> usize {
         self.found.values().map(BTreeMap::len).sum()
     }
@@ -44,11 +44,11 @@ pub(super) fn connect(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Looks at every checkpoint that any index of the file still leads to.
+/// Reads and verifies every checkpoint that any index of the file still reaches.
 pub(super) fn survey(path: &Path) -> Result<Salvage> {
     let connection = connect(path)?;
     let (rows, incomplete) = StoreView::survey(&connection);
-    // No index names appended rows: one at least is lost with their pages.
+    // No index contains appended rows. If their pages are damaged, at least one row is lost.
     let mut salvage = Salvage { found: BTreeMap::new(), lost: u64::from(incomplete) };
     for (n, sequence, stamp) in rows {
         match document(&connection, n, sequence).and_then(|verified| verified.body().ok()) {
@@ -69,8 +69,8 @@ pub(super) fn document(connection: &Connection, n: i64, sequence: u64) -> Option
     seal::verify(document).ok()
 }
 
-/// Writes what can be read into a new file, puts it in place and keeps the damaged one. Gives its new name.
-/// The caller holds the lock, so that no other writer is at work.
+/// Copies all readable checkpoints to a new file, moves it into place and keeps the damaged file. Returns the
+/// path of the damaged file. The caller holds the lock, so that no other writer is active.
 pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResult<PathBuf> {
     let with = |suffix: &str| sibling(&store.path, suffix);
     let failed = |e: std::io::Error| StoreError::Write { location: store.location(), source: e.into() };
@@ -81,14 +81,14 @@ pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResu
     let options = OpenOptions { create: true, user_state: None, ..store.options.clone() };
     let salvaged = SqliteStore::open(&new_path, &options)?;
     let connection = connect(&store.path).map_err(|e| store.error(e))?;
-    // Older runs first, so that the order over all runs stays.
+    // Copy older runs first to preserve the order of the runs.
     let mut runs: Vec<_> = salvage.found.iter().collect();
     runs.sort_by_key(|(_, found)| found.values().map(|f| f.stamp).max());
     for (run, found) in runs {
         copy_run(&salvaged, &connection, run, found)?;
     }
     raise_stamps(&salvaged, newest_acknowledged(store, &connection))?;
-    // Everything into the one file that is renamed.
+    // Move everything from the WAL to the database file, because only that file is renamed.
     salvaged.maintain(crate::store::Maintenance::Compact)?;
     drop(salvaged);
     drop(connection);
@@ -96,7 +96,7 @@ pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResu
         .map(|i| with(&format!(".damaged-{i}")))
         .find(|path| !path.exists())
         .ok_or_else(|| failed(std::io::ErrorKind::AlreadyExists.into()))?;
-    // A second name first: at no moment is there no store under its own.
+    // Create the second name first, so that a store always exists under its own name.
     std::fs::hard_link(&store.path, &kept)
         .or_else(|_| std::fs::copy(&store.path, &kept).map(drop))
         .map_err(failed)?;
@@ -112,14 +112,14 @@ pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResu
     Ok(kept)
 }
 
-/// The newest stamp that the damaged store has given out, as far as it can still be told.
+/// The newest stamp that the damaged store has assigned, as far as it can be determined.
 fn newest_acknowledged(store: &SqliteStore, connection: &Connection) -> u64 {
     let newest = StoreView::load(connection).and_then(|view| view.newest_stamp());
     let newest = newest.unwrap_or(0);
     store.mark.read().ahead_of(newest).unwrap_or(newest)
 }
 
-/// Lets the stamps of a store go on after this one.
+/// Makes the stamps of a store continue after this one.
 fn raise_stamps(store: &SqliteStore, newest: u64) -> StoreResult<()> {
     store.with(Access::Write, |db| {
         transact(store, db, &mut |tx, _, base| {

@@ -1,18 +1,23 @@
-//! The tables, and what makes a file a Milepost store.
+//! The SQL schema of a store, and the ids that identify a file as a Milepost store. Checks schema
+//! statements; runs none of them.
 
-/// Marks the file as ours.
+/// SQLite application id of a Milepost store.
 pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
 
-/// The store format this program writes.
+/// Version of the store format that this program writes.
 pub(super) const STORE_VERSION: i64 = 1;
 
-/// Every row has a checksum over its key and its value, so that a changed byte anywhere is found; `name` is derived from
-/// headers and marks and is checked against them.
-/// `checkpoint_header_id` finds a checkpoint whose key is damaged by the id at the start of its header.
-/// `run.n` stands for the run in the other tables. Documents are apart from headers, so that lists never touch them,
-/// under the stamp of their checkpoint: `whole` holds few and large ones, `delta` grows at its end and loses at its start,
-/// so that a save touches few pages. A plain save touches fewer still: it appends one row to `append_log`, whose columns
-/// are those of the other tables, and a few of these are merged at once; `view` shows both as one.
+/// Every row has a checksum over its key and value, so that any changed byte is detected. The exception is
+/// `name`, which is derived from headers and marks and is checked against them.
+///
+/// `run.n` identifies the run in the other tables. `checkpoint_header_id` finds a checkpoint with a damaged
+/// key by the id at the start of its header.
+///
+/// Documents are stored apart from headers, so that listing never reads them. Their key is the stamp of
+/// their checkpoint: `whole` contains a few large documents, and `delta` grows at its end and shrinks
+/// at its start, so that a save touches few pages. A plain save touches even fewer: it appends one row
+/// to `append_log`, which has the columns of the other tables. Several such rows are merged together,
+/// and `view` presents both as one.
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
     key      TEXT NOT NULL PRIMARY KEY,
@@ -124,7 +129,7 @@ CREATE TABLE loss (
 /// Number of statements in `TABLES`.
 pub(super) const COUNT: usize = 15;
 
-/// Whether a statement of a file's schema is one of ours.
+/// Whether a statement of a file's schema is in `TABLES`.
 pub(super) fn is_known(sql: &str) -> bool {
     statements().any(|ours| ours == sql)
 }

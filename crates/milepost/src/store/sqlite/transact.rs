@@ -1,5 +1,6 @@
-//! One write transaction: detects lost writes, runs the work, commits, syncs, and raises the high-water mark.
-//! In: work on the tables. Out: its result, once the commit is on disk. Runs only while the lock is held.
+//! Runs one write transaction: detects lost writes, runs the work, commits, syncs, and raises the
+//! high-water mark. Takes work on the tables and returns its result once the commit is on disk.
+//! The caller must hold the lock.
 
 use super::SqliteStore;
 use super::connection::{Db, Tx};
@@ -9,9 +10,9 @@ use super::view::StoreView;
 use crate::model::CheckpointId;
 use crate::store::{Damage, Part, StoreError};
 
-/// The numbers that a write may give out.
+/// The stamps and sequences that a write may assign.
 pub(super) struct Numbering {
-    /// The newest stamp that was given out.
+    /// The newest stamp assigned so far.
     newest: u64,
     losses: Vec<Loss>,
 }
@@ -22,21 +23,21 @@ impl Numbering {
         self.newest + 1
     }
 
-    /// The next free number of a run. It skips as many as lost writes may have used.
+    /// The next free sequence of a run. It skips the numbers that lost writes may have used.
     pub(super) fn next_sequence(&self, run_row: Option<&RunTableRow>) -> u64 {
         let skipped = loss::skipped(&self.losses, run_row.map(|run_row| run_row.stamp));
         run_row.map_or(0, |run_row| run_row.last_sequence) + skipped + 1
     }
 }
 
-/// What the work did.
+/// The outcome of the work.
 pub(super) enum Outcome<T> {
-    /// There is nothing to commit.
+    /// There are no changes to commit.
     Unchanged(T),
-    /// The transaction is to be committed.
+    /// The transaction must be committed.
     Changed {
         value: T,
-        /// The newest stamp from now on.
+        /// The newest stamp after the commit.
         newest: u64,
         /// Checkpoints that the commit adds.
         adds: Vec<CheckpointId>,
@@ -50,19 +51,20 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Work inside a write transaction. It may be called twice; only the last time counts.
+/// Work inside a write transaction. It may be called twice; only the last call takes effect.
 pub(super) type Work<'a, T> =
     dyn FnMut(&Tx<'_>, &StoreView<'_>, &Numbering) -> Result<Outcome<T>, StoreError> + 'a;
 
-/// How one attempt ended.
+/// The outcome of one attempt.
 enum Attempt<T> {
     Acknowledged(T),
-    /// SQLite could not sync the WAL's header, so the commit did not happen.
+    /// COMMIT failed with an I/O error and was rolled back, but its frames may be in the file.
     CommitFailed(StoreError),
 }
 
-/// Runs the work in a transaction and commits it. If a sync fails, everything is written and synced once more; if that
-/// fails too, the error is `NotAcknowledged`, and the next writer writes and syncs the WAL again before it commits.
+/// Runs the work in a transaction and commits it. If a sync fails, everything is written and synced a
+/// second time. If that fails too, the error is `NotAcknowledged`, and the next writer rewrites and
+/// syncs the WAL before it commits.
 pub(super) fn transact<T>(store: &SqliteStore, db: &mut Db, work: &mut Work<'_, T>) -> Result<T, StoreError> {
     let first = match attempt(store, db, work, false)? {
         Attempt::Acknowledged(value) => return Ok(value),
@@ -100,7 +102,7 @@ fn attempt<T>(
             continue;
         }
         if let Some(expected) = mark.ahead_of(newest) {
-            // Without a copy nothing can be recovered later, which is no reason to refuse a save.
+            // If the copy fails, nothing can be recovered later, but that is no reason to refuse the save.
             let kept = loss::keep_copy(&store.path).unwrap_or_default();
             let loss = Loss { found: newest, expected, acknowledged: false, kept };
             loss::store(&tx, &loss).map_err(failed)?;
@@ -118,7 +120,7 @@ fn attempt<T>(
             committed => committed.map_err(failed)?,
         }
         if let Err(e) = db.sync_commit() {
-            // Readers see the commit already, so it is not repeated: its frames are written and synced again.
+            // Readers already see the commit, so it is not repeated; its frames are rewritten and synced.
             rewrite_wal(store, db).map_err(|_| not_acknowledged(e.into()))?;
         }
         store.mark.set(newest);
@@ -126,15 +128,15 @@ fn attempt<T>(
     }
 }
 
-/// Whether a failed COMMIT may have left its frames in the file, where the next process that opens it finds them.
-/// Only an error while the frames were written proves that they are not whole.
+/// Whether a failed COMMIT may have left complete frames in the file, where the next process that opens it
+/// finds them. Only an error while writing the frames shows that they are incomplete.
 fn is_failed_sync(e: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR, SQLITE_IOERR_WRITE};
     let code = e.sqlite_error().map_or(0, |error| error.extended_code);
     code & 0xff == SQLITE_IOERR && code != SQLITE_IOERR_WRITE
 }
 
-/// Writes and syncs the WAL again, so that everything that it shows is on disk.
+/// Rewrites and syncs the WAL, so that everything it contains is on disk.
 fn rewrite_wal(store: &SqliteStore, db: &Db) -> Result<(), StoreError> {
     let indexed = db.frames().map_err(|e| store.write_error(e))?;
     let rewritten = db.rewrite_wal().map_err(|e| store.io_error(e))?;

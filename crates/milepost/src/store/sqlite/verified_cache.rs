@@ -1,5 +1,6 @@
-//! What was proven and parsed lately, so that a writer that sees the same rows again and again proves each once.
-//! An answer comes from here only if key, value and checksum are, byte for byte, those that were proven.
+//! A per-thread cache of recently verified and parsed values. A writer that reads the same rows
+//! repeatedly verifies each of them only once. Returns a value only if key, value and checksum
+//! match the cached ones exactly.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ thread_local! {
     pub(super) static RECORDS: RefCell<VerifiedCache<RunRecord>> = const { RefCell::new(VerifiedCache::new(4)) };
 }
 
-/// The last few values of one kind.
+/// The most recent values of one type.
 pub(super) struct VerifiedCache<T> {
     most: usize,
     known: VecDeque<Known<T>>,
@@ -26,7 +27,7 @@ struct Known<T> {
     parsed: T,
 }
 
-/// Values larger than this are not kept.
+/// Maximum size of a cached value in bytes.
 const LARGEST: usize = 64 * 1024;
 
 impl<T: Clone> VerifiedCache<T> {
@@ -48,7 +49,7 @@ impl<T: Clone> VerifiedCache<T> {
     }
 }
 
-/// Remembers a value that was just written under this checksum.
+/// Caches a value that was just written with this checksum.
 pub(super) fn remember<T: Clone>(
     cache: &'static LocalKey<RefCell<VerifiedCache<T>>>,
     key: &[&[u8]],
@@ -59,7 +60,7 @@ pub(super) fn remember<T: Clone>(
     cache.with_borrow_mut(|cache| cache.put(key, value, checksum, parsed.clone()));
 }
 
-/// Gives a value that was proven before, or proves and parses it.
+/// Returns the cached value, or verifies, parses and caches it.
 pub(super) fn recall<T: Clone, E>(
     cache: &'static LocalKey<RefCell<VerifiedCache<T>>>,
     key: &[&[u8]],

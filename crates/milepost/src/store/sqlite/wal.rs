@@ -1,6 +1,6 @@
-//! The write-ahead log as a file: its frames, and whether each is what SQLite wrote.
-//! In: the path of a WAL. Out: the same bytes written and synced again, or a copy in which damaged frames no longer hide
-//! those behind them. Knows SQLite's file format and nothing of what the pages hold.
+//! Reads SQLite's write-ahead log as a file and checks its frames. Takes the path or the bytes of a WAL.
+//! Rewrites and syncs the intact frames in place, or builds a copy in which damaged frames no longer hide
+//! later ones. Depends on SQLite's file format, not on the content of pages.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -8,16 +8,16 @@ use std::path::Path;
 
 use crate::fs::{bounded, if_exists};
 
-/// Bytes of the file's header, and of the header of a frame.
+/// Sizes of the file header and of a frame header, in bytes.
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// Page sizes that SQLite has.
+/// Page sizes that SQLite supports.
 const PAGE_SIZES: std::ops::RangeInclusive<usize> = 512..=65536;
 
-/// The two running sums of a WAL.
+/// The two running checksums of a WAL.
 type Sums = (u32, u32);
 
-/// How the checksums of a file are computed.
+/// The header fields that determine how checksums are computed.
 #[derive(Clone, Copy)]
 struct Layout {
     big_endian: bool,
@@ -39,14 +39,14 @@ fn put_sums(bytes: &mut [u8], at: usize, (first, second): Sums) {
 }
 
 impl Layout {
-    /// The layout that a header tells, and its sums, if the header is intact.
+    /// The layout and checksums of a header, if the header is intact.
     fn of(header: &[u8]) -> Option<(Self, Sums)> {
         let layout = Self::unproven(header)?;
         let sums = layout.sums(&header[..24], (0, 0));
         (sums == sums_at(header, 24)).then_some((layout, sums))
     }
 
-    /// The layout that a header tells, whether or not it is intact.
+    /// The layout of a header, without verifying its checksums.
     fn unproven(header: &[u8]) -> Option<Self> {
         let magic = word(header, 0);
         let page_size = word(header, 8) as usize;
@@ -55,7 +55,7 @@ impl Layout {
         known.then_some(Self { big_endian: magic & 1 == 1, page_size, salts })
     }
 
-    /// Adds bytes, of which there is a multiple of eight, to the running sums.
+    /// Adds bytes to the running checksums. The number of bytes must be a multiple of eight.
     fn sums(self, bytes: &[u8], (mut first, mut second): Sums) -> Sums {
         let read = |bytes: [u8; 4]| match self.big_endian {
             true => u32::from_be_bytes(bytes),
@@ -74,7 +74,7 @@ impl Layout {
         FRAME_HEADER + self.page_size
     }
 
-    /// The sums of a frame, if those before it were `before`.
+    /// The checksums of a frame that follows the checksums `before`.
     fn frame_sums(self, frame: &[u8], before: Sums) -> Sums {
         let sums = self.sums(&frame[..8], before);
         self.sums(&frame[FRAME_HEADER..], sums)
@@ -89,10 +89,10 @@ fn is_page_size(size: usize) -> bool {
     size.is_power_of_two() && PAGE_SIZES.contains(&size)
 }
 
-/// Writes every intact frame of a WAL again, in its place, and syncs the file. Gives the number of frames.
+/// Rewrites every intact frame of a WAL in place and syncs the file. Returns the number of frames.
 ///
-/// After a failed sync the kernel may consider pages clean that never reached the disk; only a new write makes it try
-/// again. Readers see the same bytes at every moment. The caller keeps other writers away.
+/// After a failed sync, the kernel may consider pages clean that never reached the disk. Only a new write
+/// makes it try again. Readers always see the same bytes. The caller excludes other writers.
 pub(super) fn rewrite(path: &Path) -> io::Result<u64> {
     let mut options = File::options();
     let file = if_exists(bounded::open_with(path, options.read(true).write(true)))?;
@@ -118,7 +118,7 @@ pub(super) fn rewrite(path: &Path) -> io::Result<u64> {
     Ok(frames)
 }
 
-/// Fills the buffer; `false` where the file ends before.
+/// Fills the buffer. Returns `false` if the file ends first.
 fn read_whole(file: &mut File, buffer: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(buffer) {
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -126,24 +126,26 @@ fn read_whole(file: &mut File, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// Writes what was just read where it came from.
+/// Overwrites the bytes that were just read with the same bytes.
 fn write_back(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Current(-i64::try_from(bytes.len()).unwrap_or(i64::MAX)))?;
     file.write_all(bytes)
 }
 
-/// What to do with frames that are not what SQLite wrote.
+/// How to treat frames that fail verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unproven {
-    /// Their pages are used: most of one is intact, and the rows on it prove themselves.
+    /// Use their pages: most of such a page is intact, and each row has its own checksum.
     Use,
-    /// Their pages keep what they were before.
+    /// Keep the previous version of their pages.
     Skip,
 }
 
-/// Makes a WAL that SQLite reads to its end from one that is damaged in the middle. `None` where nothing is in it.
+/// Builds a WAL that SQLite reads to the end from one that is damaged in the middle. Returns
+/// `None` if there is no usable frame.
 ///
-/// A frame is proven by the sums that the frame before it stored, so that damage to one does not hide the next.
+/// Each frame is verified against the checksums stored in the frame before it, so damage to
+/// one frame does not hide the next.
 pub(super) fn rebuilt(wal: &[u8], page_size: usize, unproven: Unproven) -> Option<Vec<u8>> {
     let header = wal.get(..HEADER)?;
     let layout = match Layout::of(header) {
@@ -151,7 +153,7 @@ pub(super) fn rebuilt(wal: &[u8], page_size: usize, unproven: Unproven) -> Optio
         None => guessed(wal, page_size)?,
     };
     let frames: Vec<&[u8]> = wal[HEADER..].chunks_exact(layout.frame_size()).collect();
-    // Frames of an earlier round come after those of this one, never between them.
+    // Frames of an earlier generation of the log come after those of this one, never between them.
     let count = frames.iter().rposition(|frame| layout.is_of_this_log(frame))? + 1;
     let mut before = sums_at(header, 24);
     let (mut chosen, mut pages) = (Vec::new(), 0);
@@ -169,14 +171,14 @@ pub(super) fn rebuilt(wal: &[u8], page_size: usize, unproven: Unproven) -> Optio
     (!chosen.is_empty()).then(|| layout.chained(&chosen, pages))
 }
 
-/// The layout of a file whose header is damaged, from what its frames agree on.
+/// Guesses the layout of a file with a damaged header from its first frames.
 fn guessed(wal: &[u8], page_size: usize) -> Option<Layout> {
     let frame_size = FRAME_HEADER + if is_page_size(page_size) { page_size } else { return None };
     let frames: Vec<&[u8]> = wal[HEADER..].chunks_exact(frame_size).collect();
     let (first, second) = (frames.first()?, frames.get(1));
     let salts: [u8; 8] = second.unwrap_or(first).get(8..16)?.try_into().ok()?;
     let layout = |big_endian| Layout { big_endian, page_size, salts };
-    // The second frame is proven by what the first one stored, in one of the two byte orders.
+    // The checksums in the first frame verify the second one in one of the two byte orders.
     let fits = |layout: &Layout| {
         second.is_some_and(|second| layout.frame_sums(second, sums_at(first, 16)) == sums_at(second, 16))
     };
@@ -184,7 +186,7 @@ fn guessed(wal: &[u8], page_size: usize) -> Option<Layout> {
 }
 
 impl Layout {
-    /// A WAL of these frames, which is one commit of a database of so many pages.
+    /// Builds a WAL from these frames as a single commit of a database with `pages` pages.
     fn chained(self, frames: &[&[u8]], pages: u32) -> Vec<u8> {
         let mut wal = vec![0; HEADER];
         wal[..4].copy_from_slice(&(0x377f_0682 | u32::from(self.big_endian)).to_be_bytes());
@@ -230,7 +232,7 @@ mod tests {
         (path, wal)
     }
 
-    /// How many of the rows can be read, each by itself.
+    /// Number of rows that can be read, each queried separately.
     fn rows(path: &Path) -> usize {
         let db = Connection::open(path).unwrap();
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
@@ -258,7 +260,7 @@ mod tests {
         let seen: i64 = db.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1)).unwrap();
         assert_eq!(seen, frames as i64);
         drop(db);
-        // What follows a damaged frame is left alone.
+        // Frames after a damaged one are not rewritten.
         let mut damaged = wal.clone();
         damaged[HEADER + 3 * (4096 + FRAME_HEADER) + 100] ^= 1;
         set(&file, &damaged);
@@ -276,7 +278,7 @@ mod tests {
         let file = dir.path().join("a.db-wal");
         let frame = 4096 + FRAME_HEADER;
         let main = std::fs::read(&path).unwrap();
-        // The header, and of a frame in the middle: page number, size, salts, sums and content.
+        // Damage the header, then the page number, size, salts, checksums and content of a middle frame.
         let middle = HEADER + 9 * frame;
         for at in [0, 9, 17, 25, middle + 3, middle + 6, middle + 9, middle + 17, middle + 1000] {
             let mut damaged = wal.clone();

@@ -1,5 +1,6 @@
-//! One write to a run: shows the run to the decision, validates its commit and writes it, in one transaction.
-//! A commit that only adds one checkpoint goes to the append log; every other commit is written into the tables.
+//! Runs one write to a run in one transaction: shows the run to the decision, validates its commit
+//! and writes it. A commit that only adds one checkpoint goes to the append log. Every other
+//! commit is written to the tables.
 
 use rusqlite::{Connection, Result, params};
 
@@ -14,10 +15,11 @@ use crate::store::{
     Row, RunDetails, RunView, Slot, StoreError, WriteDecision,
 };
 
-/// A commit that removes at least this many checkpoints returns their pages to the disk; fewer pages are soon reused.
+/// A commit that removes at least this many checkpoints releases their pages to the file system. A smaller
+/// number of pages is soon reused.
 const VACUUM_FROM: u64 = 64;
 
-/// Whether a commit that can be appended first merges the append log into the tables, if that is due.
+/// Whether an appendable commit first merges the append log into the tables when a merge is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Merge {
     IfDue,
@@ -36,8 +38,8 @@ pub(super) fn write(
         })
     };
     match write_once(db, Merge::IfDue) {
-        // On a disk that is all but full: a WAL that is started again in place needs no more of it, and a merge,
-        // which needs more than the save by itself, can wait.
+        // The disk may be nearly full. Restarting the WAL in place needs no extra space. A merge needs more
+        // space than the save itself, so it is postponed.
         Err(StoreError::Write { .. }) => {
             db.copy_back();
             write_once(db, Merge::Later)
@@ -46,7 +48,7 @@ pub(super) fn write(
     }
 }
 
-/// Shows the run to the decision and writes its commit; the caller commits the transaction.
+/// Shows the run to the decision and writes its commit. The caller commits the transaction.
 fn decide_and_apply(
     store: &SqliteStore,
     tx: &Connection,
@@ -59,7 +61,7 @@ fn decide_and_apply(
     let failed = |e| store.write_error(e);
     let mut run_row = stored.find_run(run).map_err(failed)?;
     let (mut view, mut numbers) = run_view(stored, numbering, run_row.as_ref()).map_err(failed)?;
-    // Dropping the transaction, also when the decision panics, rolls it back.
+    // Dropping the transaction rolls it back, even if the decision panics.
     let mut decision = decide(&view);
     if let (WriteDecision::NeedDetails, Some(run_row), None) = (&decision, &run_row, &view.details) {
         view.details = Some(details(stored, run_row, &mut numbers).map_err(failed)?);
@@ -94,7 +96,7 @@ fn decide_and_apply(
     Ok(Outcome::Changed { value: Receipt::default(), newest: writer.last_stamp(), adds })
 }
 
-/// Numbers of the items that a view shows, and the next free one.
+/// Numbers of the pending items that a view shows, and the next free number.
 struct ItemNumbers {
     shown: Vec<i64>,
     next: i64,
@@ -110,7 +112,7 @@ fn run_view(
         return Ok((RunView::of_new_run(slot), ItemNumbers { shown: vec![], next: 1 }));
     };
     let ends = stored.item_numbers(run_row.n)?;
-    // A damaged item keeps its number until it is dealt with; new ones come after it.
+    // A damaged item keeps its number; new items get higher ones.
     let numbers = ItemNumbers { shown: vec![], next: ends.map_or(1, |(_, last)| last.saturating_add(1)) };
     let view = RunView {
         record: run_row.record.as_ref().ok().map(|record| (**record).clone()),
@@ -131,7 +133,7 @@ fn details(stored: &StoreView<'_>, run_row: &RunTableRow, numbers: &mut ItemNumb
     Ok(RunDetails { oldest, items })
 }
 
-/// The answers of this store to `Commit::validate`.
+/// Looks up what `Commit::validate` needs to know about the store.
 struct SqlLookup<'a> {
     store: &'a SqliteStore,
     tx: &'a Connection,
@@ -166,7 +168,7 @@ impl CommitLookup for SqlLookup<'_> {
     }
 }
 
-/// Writes one validated commit into the append log or the tables.
+/// Writes one validated commit to the append log or the tables.
 struct CommitWriter<'a> {
     tx: &'a Connection,
     stored: &'a StoreView<'a>,
@@ -177,7 +179,8 @@ struct CommitWriter<'a> {
 }
 
 impl CommitWriter<'_> {
-    /// Whether the append log can hold this commit: one checkpoint of a known run, without marks or a name of its own.
+    /// Whether the append log can store this commit: one checkpoint of an existing, intact run,
+    /// without marks or an imported id.
     fn is_appendable(&self, run_row: &RunTableRow) -> bool {
         let Commit { puts, marks, events, .. } = self.commit;
         let [sealed] = &puts[..] else { return false };
@@ -218,7 +221,7 @@ impl CommitWriter<'_> {
         drops
     }
 
-    /// Removes the items that the commit consumes and adds its new ones.
+    /// Removes the pending items that the commit consumes and adds its new ones.
     fn write_items(&self, n: i64) -> Result<()> {
         for at in &self.numbers.shown[..self.commit.consume] {
             self.tx
@@ -236,7 +239,7 @@ impl CommitWriter<'_> {
         self.commit.puts.last().map_or(self.view.slot.stamp(), |sealed| sealed.header().stamp)
     }
 
-    /// Writes the commit into the tables.
+    /// Writes the commit to the tables.
     fn write_tables(&self, run_row: Option<RunTableRow>) -> Result<()> {
         let (tx, commit, stamp) = (self.tx, self.commit, self.last_stamp());
         let mut run_row = match run_row {
@@ -254,7 +257,7 @@ impl CommitWriter<'_> {
         let removed = self.stored.drop_checkpoints(run_row.n, &self.drops())?;
         run_row.count = run_row.count.saturating_sub(removed);
         if removed >= VACUUM_FROM {
-            // Pages that are returned before they are written as free need not be written at all.
+            // Pages released within this transaction are never written as free pages.
             maintenance::vacuum(tx)?;
         }
         self.write_items(run_row.n)?;
@@ -279,7 +282,8 @@ pub(super) fn delete_run(
             stored.find_run(run)?.filter(|run_row| only_at.is_none_or(|stamp| stamp == run_row.stamp));
         let Some(run_row) = run_row else { return Ok(Outcome::Unchanged(false)) };
         let stored = stored.merge()?;
-        // Stamps must not go back once the run that had the newest is removed, and the deletion itself has one.
+        // Deleting the run with the newest stamp must not make stamps go backwards, and the
+        // deletion itself takes a stamp.
         rows::set_floor(tx, numbering.next_stamp())?;
         stored.delete_run(run_row.n)?;
         Ok(Outcome::Changed { value: true, newest: numbering.next_stamp(), adds: Vec::new() })

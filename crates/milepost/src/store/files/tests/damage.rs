@@ -1,4 +1,4 @@
-//! What torn, flipped and missing bytes do, one by one.
+//! Tests of a store of files with truncated, flipped and missing bytes, one byte at a time.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn a_torn_tail_is_a_commit_that_never_was() {
     let before = fs::read(&log).unwrap();
     put(&store, &r, "b");
     let after = fs::read(&log).unwrap();
-    // The line itself without its newline counts; anything shorter does not.
+    // A line that lacks only its newline counts. Anything shorter does not.
     for cut in before.len() + 1..after.len() - 1 {
         overwrite(&log, &after[..cut]);
         assert_eq!(sequences(&store, &r), [1], "cut at {cut}");
@@ -51,12 +51,12 @@ fn every_flipped_byte_of_a_log_is_found_or_harmless() {
         let mut bytes = log.clone();
         bytes[at] ^= 1 << (at % 8);
         overwrite(&path, &bytes);
-        // The newline at the very end is made whole by the next writer.
+        // The next writer restores the final newline.
         if at < last || at + 1 == log.len() {
             assert_eq!(everything(&store, &r), whole, "byte {at}");
             continue;
         }
-        // Nobody repeats the last line: its checkpoint is named, all others are as they were.
+        // No line repeats the last one. Its checkpoint is reported as damaged; all others are unaffected.
         let found = rows(&store, &r);
         let Row::Damaged { damage, cursor } = &found[2] else { panic!("byte {at}: {found:?}") };
         assert_eq!(damage.snapshot_id.as_ref().unwrap().as_str(), "d");
@@ -103,7 +103,7 @@ fn a_damaged_last_line_frees_no_number_and_is_mended() {
     assert_eq!(fs::read(dir.path().join("r/log.jsonl.damaged-1")).unwrap()[..bytes.len()], bytes);
     everything(&open(dir.path()), &r);
     assert_eq!(store.maintain(Maintenance::Inspect).unwrap(), MaintenanceReport::default());
-    // A log that is gone altogether is rebuilt too, but for the record.
+    // A missing log is rebuilt too, except for the record.
     fs::remove_file(&path).unwrap();
     assert_eq!(rows(&store, &r).len(), 4);
     store.maintain(Maintenance::Repair).unwrap();

@@ -1,4 +1,4 @@
-//! The file layout as its users see it, and what its tests share.
+//! Unit tests of the store of files through the `Store` trait, and the helpers that they share.
 
 mod damage;
 
@@ -81,14 +81,14 @@ fn sequences(store: &FilesStore, run: &RunId) -> Vec<u64> {
     rows(store, run).into_iter().filter_map(Row::intact).map(|e| e.header.sequence).collect()
 }
 
-/// Replaces a file without waiting for the disk.
+/// Replaces a file without syncing it.
 fn overwrite(path: &Path, bytes: &[u8]) {
     let temp = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
     std::io::Write::write_all(&mut temp.as_file(), bytes).unwrap();
     temp.persist(path).unwrap();
 }
 
-/// Everything a reader can learn of a run, with each body's checksum proven.
+/// Formats everything that a reader can find out about a run, and verifies the checksum of every body.
 fn everything(store: &FilesStore, run: &RunId) -> String {
     let rows = rows(store, run);
     for row in &rows {
@@ -110,7 +110,7 @@ fn opening_needs_a_store_unless_told_to_make_one() {
         std::fs::remove_file(dir.path().join(".store").join(lock)).unwrap();
     }
     let store = FilesStore::open(dir.path(), &OpenOptions::default()).unwrap();
-    // Reading makes no file, not even a lock.
+    // Reading creates no files, not even lock files.
     assert!(store.runs(&RunQuery::default()).unwrap().is_empty());
     assert!(!dir.path().join(".store/turn").exists());
     overwrite(&dir.path().join(".store/format"), b"2\n");
@@ -178,7 +178,7 @@ fn rules_are_kept() {
     let elsewhere = change(&store, &run("q"), |view, c| c.puts = vec![document(&run("q"), "a", &view.slot)]);
     assert!(matches!(elsewhere, Err(StoreError::Exists(_))));
     assert!(matches!(refused(&|_, commit| commit.consume = 1), StoreError::Rules(_)));
-    // Numbers may have gaps, and those of dropped checkpoints are not given out again.
+    // Sequences may have gaps, and those of dropped checkpoints are not reused.
     change(&store, &r, |view, commit| {
         commit.puts = vec![document(&r, "b", &view.slot.at_sequence(7).unwrap())];
         commit.drops = vec![1];
@@ -216,7 +216,7 @@ fn what_a_crash_leaves_is_ignored_and_swept() {
     atomic::create_folder(&dir.path().join(".store/trash-old-1/history")).unwrap();
     assert_eq!(sequences(&store, &r), [1]);
     assert_eq!(store.runs(&RunQuery::default()).unwrap().len(), 1);
-    // The same checkpoint can be put again, as a repeated import does.
+    // The same checkpoint can be added again, as a repeated import does.
     put(&store, &r, "orphan");
     overwrite(&dir.path().join("r/history/other.json"), orphan.bytes());
     let found = store.maintain(Maintenance::Inspect).unwrap();
@@ -250,7 +250,7 @@ fn compaction_keeps_everything() {
     assert!(report.done == 1 && report.bytes_freed > 0, "{report:?}");
     assert_eq!(everything(&store, &r), before);
     assert_eq!(everything(&open(dir.path()), &r), before);
-    // A damaged line of the new log takes nothing with it, unless it is the last one.
+    // A single damaged line of the new log loses nothing, unless it is the last line.
     let path = dir.path().join("r/log.jsonl");
     let log = fs::read(&path).unwrap();
     let last = log[..log.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;

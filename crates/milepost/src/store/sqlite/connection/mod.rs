@@ -1,5 +1,5 @@
-//! One connection: how a file is opened, recognised as a store, created, read in one view and written.
-//! In: a path. Out: transactions. Syncing and the size of the WAL are in `sync`.
+//! One connection to a store file: opens, identifies, creates, reads and writes it. Takes a path and provides
+//! transactions. Syncing and the size of the WAL are handled in `sync`.
 
 mod sync;
 
@@ -17,16 +17,16 @@ use super::{schema, sibling};
 use crate::database;
 use crate::fs::bounded;
 
-/// What a connection is wanted for.
+/// What a connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Reading; writing where the file allows it.
+    /// Reading, and writing if the file permits it.
     Any,
     /// Writing.
     Write,
 }
 
-/// The number of the file at a path on its disk.
+/// The inode number of the file at a path; `None` if there is no file.
 pub(super) fn file_number(path: &Path) -> Option<u64> {
     #[cfg(unix)]
     {
@@ -48,42 +48,42 @@ fn io(e: std::io::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(e.into())
 }
 
-/// A connection and what it knows of its WAL.
+/// A connection and the state of its WAL.
 #[derive(Debug)]
 pub(super) struct Db {
     connection: Connection,
-    /// The folder of the copy that is read instead, if it is one.
+    /// Temporary folder of the copy that is read instead of the original, if there is one.
     copy: Option<tempfile::TempDir>,
     path: PathBuf,
-    /// Which file was opened, by its number on the disk.
+    /// Inode number of the opened file.
     file: Option<u64>,
-    /// Whether the folder's entry of the WAL or journal is known to be on disk.
+    /// Whether the directory entry of the WAL is known to be on disk.
     named: bool,
     read_only: bool,
     wal: bool,
-    /// Whether commits are synced by `sync_commit` and not by SQLite.
+    /// Whether commits are synced by `sync_commit` instead of SQLite.
     syncs_commits: bool,
     /// Pages in the WAL after the last commit of this connection.
     wal_pages: Arc<AtomicI32>,
-    /// Pages that the WAL had when this connection was opened.
+    /// Pages in the WAL when this connection was opened.
     pages_on_disk: i32,
-    /// Pages that the last commit added.
+    /// Pages that the last commit added to the WAL.
     pages_per_commit: i32,
-    /// When the current transaction began, if its time is limited.
+    /// Start of the current transaction, if its time is limited.
     began: Option<Arc<Mutex<Instant>>>,
 }
 
-/// How long SQLite itself waits: only programs that do not use the lock files get in the way.
+/// How long SQLite waits for its own locks. Only programs that do not use the lock files make it wait.
 const FOREIGN_WAIT: Duration = Duration::from_secs(2);
 
 /// Instructions of SQLite's virtual machine between two checks of the deadline.
 const OPS_PER_TIME_CHECK: i32 = 10_000;
 /// Maximum size of a file that is copied for reading.
 const COPY_LIMIT: u64 = 16 << 30;
-/// Bytes of a page in the WAL, with its header.
+/// Size of a WAL frame in bytes: a page and its header.
 const WAL_PAGE: u64 = 4096 + 24;
 
-/// A transaction whose own statements are compiled once for a connection. Dropped, it is rolled back.
+/// A transaction whose BEGIN and COMMIT are compiled once per connection. Dropping it rolls it back.
 pub(super) struct Tx<'a> {
     connection: &'a Connection,
     open: bool,
@@ -104,7 +104,7 @@ impl<'a> Tx<'a> {
 
 impl Drop for Tx<'_> {
     fn drop(&mut self) {
-        // Some errors have ended the transaction already.
+        // Some errors end the transaction automatically.
         if self.open && !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
@@ -119,11 +119,11 @@ impl std::ops::Deref for Tx<'_> {
     }
 }
 
-/// What a file says about itself.
+/// The identification of a database file.
 pub(super) struct Identity {
     pub(super) application: i64,
     pub(super) version: i64,
-    /// Whether it has no tables yet: just made, or its maker died.
+    /// Whether the file has no tables yet: it is new, or its creator died.
     pub(super) is_empty: bool,
 }
 
@@ -135,20 +135,20 @@ impl Db {
         match opened {
             Ok(db) if !db.read_only => Ok(db),
             Err(e) if access == Access::Write => Err(e),
-            // Read-only media: a connection that knows it reads the left-over WAL without touching anything.
+            // On read-only media, a read-only connection reads the remaining WAL without any changes.
             _ => Self::open_read_only(path, flags, wal)
                 .or_else(|e| Self::open_copy(path, flags, wal).map_err(|_| e)),
         }
     }
 
-    /// Opens a file that came from elsewhere, for reading alone. It is never copied: a journal beside the copy would be
-    /// played back, and it is a stranger's.
+    /// Opens a foreign file for reading only. It is never copied, because SQLite would replay an
+    /// untrusted journal next to the copy.
     pub(super) fn open_foreign(path: &Path, wal: bool) -> Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
         for suffix in ["-wal", "-shm", "-journal"] {
             let irregular = |about: std::fs::Metadata| !about.is_file() || about.len() > COPY_LIMIT;
             if std::fs::symlink_metadata(sibling(path, suffix)).is_ok_and(irregular) {
-                return Err(corrupt("a file beside it is not what SQLite makes"));
+                return Err(corrupt("its -wal, -shm or -journal file is too large or not a regular file"));
             }
         }
         Self::open_read_only(path, flags, wal)
@@ -161,7 +161,8 @@ impl Db {
         Ok(db)
     }
 
-    /// Without its `-shm` file a WAL cannot be read where no file can be made: a copy of both can, elsewhere.
+    /// Opens a copy in a temporary folder. In a folder where no file can be created, a WAL without
+    /// its `-shm` file is unreadable.
     fn open_copy(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
@@ -189,21 +190,22 @@ impl Db {
         database::restrict(&connection)?;
         connection.busy_timeout(FOREIGN_WAIT)?;
         connection.set_prepared_statement_cache_capacity(64);
-        // Without it, a cached statement is compiled again whenever its parameters change.
+        // Without this, a cached statement is recompiled whenever its parameters change.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let wal_pages = Arc::new(AtomicI32::new(0));
         let length = std::fs::metadata(sibling(path, "-wal")).map_or(0, |meta| meta.len());
         let pages_on_disk = i32::try_from(length / WAL_PAGE).unwrap_or(i32::MAX);
         if !read_only {
             #[cfg(target_os = "macos")]
-            // There, only a full sync reaches the disk itself.
+            // On macOS, only a full sync reaches the disk.
             connection.execute_batch("PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON")?;
-            // The WAL outlives one-shot commands: closing does not copy it back, `tidy_wal` does when it is worth it.
+            // Closing does not copy the WAL back, so that one-shot commands stay fast. `after_commit` and the
+            // store's `drop` copy a long WAL back.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             if !wal {
                 connection.pragma_update(None, "journal_mode", "TRUNCATE")?;
             }
-            // The hook also replaces SQLite's own checkpoints.
+            // This hook also replaces SQLite's automatic WAL checkpoints.
             let pages = Arc::clone(&wal_pages);
             connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, n| {
                 pages.store(n, Ordering::Relaxed);
@@ -230,7 +232,7 @@ impl Db {
         Ok(db)
     }
 
-    /// Whether this connection is to the file with this number.
+    /// Whether this connection is to the file with this inode number.
     pub(super) fn is_of(&self, file: Option<u64>) -> bool {
         self.file == file
     }
@@ -239,7 +241,7 @@ impl Db {
         self.read_only
     }
 
-    /// Reads what the file is, in one view: another process may be making its tables at this moment.
+    /// Identifies the file in one read transaction, because another process may be creating its tables.
     pub(super) fn identity(&mut self) -> Result<Identity> {
         self.snapshot(|tx| {
             let read = |name: &str| tx.pragma_query_value(None, name, |row| row.get(0));
@@ -251,8 +253,8 @@ impl Db {
         })
     }
 
-    /// Compares the schema with ours before any table is used: views, triggers and generated columns could execute SQL of
-    /// their author's.
+    /// Compares the schema with the expected one before any table is used. Views, triggers and generated
+    /// columns could execute SQL from an untrusted source.
     pub(super) fn check_schema(&self) -> Result<()> {
         let mut statement = self.connection.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")?;
         let mut rows = statement.query([])?;
@@ -270,7 +272,7 @@ impl Db {
         }
     }
 
-    /// Interrupts a transaction that is not done after this time.
+    /// Interrupts transactions that take longer than `limit`.
     pub(super) fn limit_time(&mut self, limit: Option<Duration>) -> Result<()> {
         let Some(limit) = limit else { return Ok(()) };
         let began = Arc::new(Mutex::new(Instant::now()));
@@ -279,14 +281,14 @@ impl Db {
         self.connection.progress_handler(OPS_PER_TIME_CHECK, Some(is_late))
     }
 
-    /// Starts the time of a transaction: the wait for the lock does not count.
+    /// Starts the time limit of a transaction. Waiting for the store's lock does not count.
     fn start_time(&self) {
         if let Some(mut began) = self.began.as_ref().and_then(|began| began.lock().ok()) {
             *began = Instant::now();
         }
     }
 
-    /// Whether a copy is read instead of the file.
+    /// Whether this connection reads a copy instead of the original file.
     pub(super) fn is_copy(&self) -> bool {
         self.copy.is_some()
     }
@@ -302,14 +304,14 @@ impl Db {
         tx.pragma_update(None, "user_version", schema::STORE_VERSION)?;
         tx.commit()?;
         if wal {
-            // The tables are in the database itself before anything else is: without them, a WAL that is damaged where
-            // it begins would leave a file that looks new.
+            // Copy the tables from the WAL to the database before the first write. Otherwise a WAL with a
+            // damaged start would leave a file that looks new.
             self.checkpoint("PASSIVE")?;
         }
         Ok(())
     }
 
-    /// Reads in one consistent view.
+    /// Runs `work` in a read transaction.
     pub(super) fn snapshot<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.start_time();
         let tx = Tx::begin(&self.connection, "BEGIN")?;
@@ -322,7 +324,7 @@ impl Db {
         &self.connection
     }
 
-    /// Begins a write; always immediate, since a read that turns into a write fails under contention.
+    /// Begins a write transaction, always immediate: upgrading a read transaction fails under contention.
     pub(super) fn begin(&mut self) -> Result<Tx<'_>> {
         if !self.wal {
             self.create_journal()?;
@@ -369,7 +371,7 @@ mod tests {
         assert!(!sibling(&path, "-wal").exists());
     }
 
-    /// Another process makes the tables between two looks at a file that it has just begun.
+    /// Another process creates the tables while a new file is being identified.
     #[test]
     fn a_file_that_is_being_made_has_no_tables_or_all_of_them() {
         use rusqlite::hooks::{AuthAction, AuthContext, Authorization};

@@ -1,5 +1,5 @@
-//! Durability of a connection's commits: who syncs them, the names of WAL and journal, and the size of the WAL.
-//! In: a connection around its commits. Out: commits on disk, and a WAL that stays short. Knows no tables.
+//! Makes a connection's commits durable: syncs them, syncs the directory entries of WAL and journal, and
+//! limits the size of the WAL. Does not depend on the tables.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,17 +10,18 @@ use super::super::{sibling, wal};
 use super::{Db, io};
 use crate::fs::{atomic, bounded};
 
-/// Commits after which a long-lived connection copies the WAL back and starts it again in place: from then on commits
-/// overwrite what is there, and a file that does not grow takes half the time to sync.
+/// Number of commits after which a long-lived connection copies the WAL back and restarts it in place. Later
+/// commits overwrite the file, and syncing a file that does not grow takes half the time.
 const LONG_WAL_COMMITS: i32 = 128;
-/// Bounds of that threshold in pages: a WAL below the first is never copied back, one above the second always is.
+/// Bounds of that threshold in pages. A WAL below the first is never copied back; above the second, always.
 const LONG_WAL_PAGES: (i32, i32) = (512, 4096);
-/// Commits after which the WAL is emptied at the end: every later opener has to read what is in it.
+/// Number of commits after which the WAL is emptied when the store is closed, because every process that
+/// opens the store later must read it.
 const SHORT_WAL_COMMITS: i32 = 16;
-/// Bounds of that threshold in pages: a WAL below the first is never emptied, one above the second always is.
+/// Bounds of that threshold in pages. A WAL below the first is never emptied; above the second, always.
 const SHORT_WAL_PAGES: (i32, i32) = (64, 1024);
 
-/// Returns at most so many free pages to the disk; 0 for all.
+/// Releases at most `pages` free pages to the file system; 0 releases all of them.
 pub(in crate::store::sqlite) fn incremental_vacuum(connection: &Connection, pages: u64) -> Result<()> {
     let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
     let mut rows = vacuum.query([])?;
@@ -29,9 +30,10 @@ pub(in crate::store::sqlite) fn incremental_vacuum(connection: &Connection, page
 }
 
 impl Db {
-    /// In WAL mode `sync_commit` syncs each commit; SQLite syncs only around checkpoints. Its own sync of a commit is an
-    /// fsync where SQLite was compiled without HAVE_FDATASYNC, and one more of the folder in every process.
-    /// A file that is not in WAL mode, such as one that was made on a network file system, is synced by SQLite.
+    /// Selects who syncs commits. In WAL mode, `sync_commit` syncs each commit, and SQLite syncs only around
+    /// WAL checkpoints. SQLite's own commit sync would be an fsync if it was compiled without HAVE_FDATASYNC,
+    /// plus one of the folder in every process. In any other mode, such as for a file created on a network
+    /// file system, SQLite syncs each commit.
     pub(super) fn set_sync_mode(&mut self) -> Result<()> {
         let mode: String = self.connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         self.syncs_commits = self.wal && mode == "wal";
@@ -39,7 +41,7 @@ impl Db {
         self.connection.pragma_update(None, "synchronous", level)
     }
 
-    /// Makes the last commit durable. The caller keeps other writers away until it returns.
+    /// Makes the last commit durable. The caller excludes other writers until this returns.
     pub(in crate::store::sqlite) fn sync_commit(&self) -> std::io::Result<()> {
         if !self.syncs_commits {
             return Ok(());
@@ -48,8 +50,8 @@ impl Db {
         bounded::open_with(&wal, std::fs::File::options().write(true))?.sync_data()
     }
 
-    /// Makes sure that the name of the WAL is on disk. A WAL with content was synced by whoever wrote it; an empty one may
-    /// just have been created, also by a reader.
+    /// Makes the directory entry of the WAL durable. A WAL with content was synced by its writer. An empty
+    /// one may have just been created, even by a reader.
     pub(super) fn sync_wal_name(&self) -> Result<()> {
         let wal = sibling(&self.path, "-wal");
         if !std::fs::metadata(wal).is_ok_and(|meta| meta.len() > 0) {
@@ -58,7 +60,8 @@ impl Db {
         Ok(())
     }
 
-    /// Creates an empty journal and syncs its name, so that it is there to roll back after a power cut.
+    /// Creates an empty journal and makes its directory entry durable, so that the journal is available for a
+    /// rollback after a power failure.
     pub(super) fn create_journal(&self) -> Result<()> {
         let journal = sibling(&self.path, "-journal");
         if !journal.exists() {
@@ -69,8 +72,8 @@ impl Db {
         Ok(())
     }
 
-    /// After a commit: copies a long WAL back, so that the next commit starts it again in place. That costs fewer fsyncs
-    /// than emptying it, and commits that do not make the file longer are cheaper to sync.
+    /// Copies a long WAL back after a commit, so that the next commit restarts it in place. This takes fewer
+    /// fsyncs than emptying it, and commits that do not extend the file are cheaper to sync.
     pub(in crate::store::sqlite) fn after_commit(&mut self, pages_before: i32) {
         let pages = self.pages();
         self.pages_per_commit = match pages - pages_before {
@@ -83,15 +86,15 @@ impl Db {
         }
     }
 
-    /// Copies the WAL back as far as no reader needs it, so that the next commit may start it again in place.
-    /// Not copying back loses nothing: the next writer tries again.
+    /// Copies the WAL back as far as readers permit, so that the next commit can restart it in place. A
+    /// failure loses nothing: the next writer tries again.
     pub(in crate::store::sqlite) fn copy_back(&self) {
         if self.wal {
             let _ = self.checkpoint("PASSIVE");
         }
     }
 
-    /// How many frames of the WAL its index knows.
+    /// Number of WAL frames that the WAL index contains.
     pub(in crate::store::sqlite) fn frames(&self) -> Result<u64> {
         if !self.wal {
             return Ok(0);
@@ -99,12 +102,12 @@ impl Db {
         Ok(u64::try_from(self.checkpoint("NOOP")?).unwrap_or(0))
     }
 
-    /// Runs a checkpoint of SQLite's; returns the frames that the WAL holds.
+    /// Runs an SQLite WAL checkpoint. Returns the number of frames in the WAL.
     pub(super) fn checkpoint(&self, mode: &str) -> Result<i64> {
         self.connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| row.get(1))
     }
 
-    /// Writes and syncs the frames of the WAL again; gives their number.
+    /// Rewrites and syncs the frames of the WAL. Returns their number.
     pub(in crate::store::sqlite) fn rewrite_wal(&self) -> std::io::Result<u64> {
         if !self.wal {
             return Ok(0);
@@ -114,7 +117,8 @@ impl Db {
         Ok(frames)
     }
 
-    /// Pages in the WAL after the last commit of this connection; before its first, what the file's length says.
+    /// Pages in the WAL after the last commit of this connection. Before the first commit, this is
+    /// computed from the length of the file.
     pub(in crate::store::sqlite) fn pages(&self) -> i32 {
         match self.wal_pages.load(Ordering::Relaxed) {
             0 => self.pages_on_disk,
@@ -122,20 +126,20 @@ impl Db {
         }
     }
 
-    /// Whether the WAL is so long that the next opener should not have to read it.
+    /// Whether the WAL is so long that it should be emptied before another process opens the store.
     pub(in crate::store::sqlite) fn leaves_long_wal(&self) -> bool {
         let most = (SHORT_WAL_COMMITS * self.pages_per_commit).clamp(SHORT_WAL_PAGES.0, SHORT_WAL_PAGES.1);
-        // A connection that has only read leaves the WAL as it is.
+        // A connection that only reads does not change the WAL.
         self.wal && !self.read_only && self.pages_per_commit > 0 && self.pages() > most
     }
 
-    /// Copies the WAL back and empties it, if nobody reads it.
+    /// Copies the WAL back and empties it, if no other connection is using it.
     pub(in crate::store::sqlite) fn empty_wal(&mut self) -> Result<()> {
         self.connection.busy_timeout(Duration::ZERO)?;
         self.checkpoint("TRUNCATE").map(drop)
     }
 
-    /// Gives free pages back to the disk.
+    /// Releases all free pages to the file system and empties the WAL.
     pub(in crate::store::sqlite) fn compact(&mut self) -> Result<()> {
         incremental_vacuum(&self.connection, 0)?;
         if self.wal {

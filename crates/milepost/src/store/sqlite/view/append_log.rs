@@ -1,6 +1,6 @@
-//! The append log: a commit that only adds one checkpoint is one row here with the header, the document, the run's record and the events of the
-//! commit, so that it touches few pages. After a few saves the rows are merged into the tables at once.
-//! Private to `view`: nobody else knows that these rows exist.
+//! The append log. A commit that only adds one checkpoint becomes one row with the header, the document, the
+//! run's record and the events, so that it touches few pages. After several saves, all rows are merged into
+//! the other tables together. Private to `view`: no other module reads or writes these rows.
 
 use std::collections::HashSet;
 
@@ -14,26 +14,26 @@ use crate::store::sqlite::decode::{self, EVENTS_PER_STAMP, RunTableRow, bytes, i
 use crate::store::sqlite::{frames, rows};
 use crate::store::{Damage, Part, Row, frame};
 
-/// Rows from which on the next save merges them.
+/// Number of rows from which the next save merges them.
 const MERGE_AT_ROWS: usize = 8;
-/// Bytes of documents from which on the next save merges them.
+/// Total size of the documents, in bytes, from which the next save merges them.
 const MERGE_AT_BYTES: usize = 256 * 1024;
 
-/// A row, without what is large in it.
+/// A row without its large columns.
 #[derive(Debug)]
 pub(super) struct AppendedRow {
     pub(super) stamp: u64,
     pub(super) n: i64,
     pub(super) sequence: u64,
-    /// Sequences that this commit removed; `None` where that is damaged.
+    /// Sequences that this commit removed; `None` if the list is damaged.
     drops: Option<Vec<u64>>,
     size: usize,
-    /// Only the damaged header and its document are left here; the rest has been merged. Such a row has no checksum for
-    /// the run.
+    /// Whether only the damaged header and its document remain here, because the rest has been merged. Such a
+    /// row has an empty run checksum.
     pub(super) unmerged_header: bool,
 }
 
-/// All rows, oldest first.
+/// All rows, oldest first, and the checkpoints that they removed.
 #[derive(Debug, Default)]
 pub(super) struct AppendLog {
     rows: Vec<AppendedRow>,
@@ -59,42 +59,42 @@ impl AppendLog {
         Ok(log)
     }
 
-    /// Whether a checkpoint was removed by one of these rows.
+    /// Whether one of these rows removed a checkpoint.
     pub(super) fn has_removed(&self, n: i64, sequence: u64) -> bool {
         !self.gone.is_empty() && self.gone.contains(&(n, sequence))
     }
 
-    /// How many that are still in the other tables were removed.
+    /// Number of removed checkpoints that have not been deleted from the tables yet.
     pub(super) fn removed(&self) -> usize {
         self.gone.len()
     }
 
-    /// The rows whose checkpoints are there, oldest first.
+    /// The rows whose checkpoints have not been removed, oldest first.
     pub(super) fn rows(&self) -> impl DoubleEndedIterator<Item = &AppendedRow> {
         self.rows.iter().filter(|row| !self.has_removed(row.n, row.sequence))
     }
 
-    /// The rows of one run whose checkpoints are there, oldest first.
+    /// The rows of one run whose checkpoints have not been removed, oldest first.
     pub(super) fn of(&self, n: i64) -> impl DoubleEndedIterator<Item = &AppendedRow> {
         self.rows().filter(move |row| row.n == n)
     }
 
-    /// The stamp of the newest write of all, if it is here.
+    /// The stamp of the newest write to the store, if the append log contains it.
     pub(super) fn newest(&self) -> Option<u64> {
         self.rows.last().filter(|row| !row.unmerged_header).map(|row| row.stamp)
     }
 
-    /// The newest row that holds a run's record.
+    /// The newest row with a record of the run.
     pub(super) fn latest_for_run(&self, n: i64) -> Option<&AppendedRow> {
         self.rows.iter().rev().find(|row| row.n == n && !row.unmerged_header)
     }
 
-    /// The runs whose newest record is here.
+    /// The runs whose newest record is in the append log.
     pub(super) fn runs(&self) -> HashSet<i64> {
         self.rows.iter().filter(|row| !row.unmerged_header).map(|row| row.n).collect()
     }
 
-    /// Whether there are enough rows to merge them.
+    /// Whether there are enough rows, or enough bytes, to merge them.
     pub(super) fn is_full(&self) -> bool {
         let waiting = self.rows.iter().filter(|row| !row.unmerged_header);
         let (rows, size) = waiting.fold((0, 0), |(rows, size), row| (rows + 1, size + row.size));
@@ -106,7 +106,7 @@ fn drops_checksum(n: i64, stamp: u64, drops: &[u8]) -> [u8; 16] {
     checksum(Part::Run, &[b"drops", &n.to_le_bytes(), &stamp.to_le_bytes()], drops)
 }
 
-/// Removed sequences, after their checksum; nothing at all where there are none.
+/// Encodes removed sequences with their checksum in front; empty if there are none.
 fn write_drops(n: i64, stamp: u64, drops: &[u64]) -> Vec<u8> {
     if drops.is_empty() {
         return Vec::new();
@@ -126,9 +126,9 @@ fn parse_drops(n: i64, stamp: u64, stored: &[u8]) -> Option<Vec<u64>> {
 }
 
 impl StoreView<'_> {
-    /// The run `run_id` as its newest row has it.
+    /// Decodes the run `run_id` from its newest appended row.
     pub(super) fn appended_run(&self, row: &AppendedRow, run_id: &str) -> Result<RunTableRow> {
-        // The columns are those of a run's own row.
+        // These are the columns of `decode::RUN`.
         let select = "SELECT run_n, ?2, stamp, sequence, count, events, run_sum, record FROM append_log \
                       WHERE stamp = ?1";
         let mut run_row = self
@@ -137,31 +137,31 @@ impl StoreView<'_> {
             .query_row(params![integer(row.stamp), run_id], decode::run_table_row)?;
         if self.log.rows.iter().any(|other| other.n == row.n && other.drops.is_none()) {
             run_row.record =
-                Err(Damage::integrity(Part::Run, "an intact list of what was removed", "another"));
+                Err(Damage::integrity(Part::Run, "an intact list of removed checkpoints", "a damaged one"));
         }
         Ok(run_row)
     }
 
-    /// The header of a row.
+    /// Decodes the header of a row.
     pub(super) fn appended_entry(&self, row: &AppendedRow) -> Result<Row> {
         let select = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL FROM append_log \
                       WHERE stamp = ?1";
         self.tx.prepare_cached(select)?.query_row([integer(row.stamp)], decode::entry)
     }
 
-    /// The frame of a checkpoint's document and its checksum.
+    /// The frame of an appended document and its checksum.
     pub(super) fn appended_frame(&self, n: i64, sequence: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let select = "SELECT body, body_sum FROM append_log WHERE run_n = ?1 AND sequence = ?2";
         let found = |row: &rusqlite::Row<'_>| Ok((bytes(row, 0)?, bytes(row, 1)?));
         self.tx.prepare_cached(select)?.query_row(params![n, integer(sequence)], found).optional()
     }
 
-    /// Whether enough saves were appended to merge them.
+    /// Whether the append log has enough rows to merge.
     pub(in crate::store::sqlite) fn is_merge_due(&self) -> bool {
         self.log.is_full()
     }
 
-    /// Appends one save: the checkpoint, the run's record from now on, what it removed, and its events.
+    /// Appends one save: the checkpoint, the run's new record, the sequences it removes, and its events.
     pub(in crate::store::sqlite) fn append(
         &self,
         run_row: &RunTableRow,
@@ -203,8 +203,9 @@ impl StoreView<'_> {
         Ok(())
     }
 
-    /// Merges every row into the other tables before they are changed, and returns the view of the result. Bytes stay as
-    /// they are, damaged ones too. A row whose header is damaged stays here with its document, for repair.
+    /// Merges all rows into the other tables and returns a view of the result. This must happen before those
+    /// tables are changed. Copies all bytes unchanged, including damaged ones. A row with a damaged header
+    /// stays here with its document for repair.
     pub(in crate::store::sqlite) fn merge(&self) -> Result<Self> {
         let (tx, log) = (self.tx, &self.log);
         let waiting: Vec<_> = log.rows.iter().filter(|row| !row.unmerged_header).collect();
@@ -243,7 +244,7 @@ impl StoreView<'_> {
         for (n, sequence) in trusted {
             frames::pack_older(tx, n, sequence, &mut last)?;
         }
-        // Many at once: those of one run mostly follow each other.
+        // Drop the checkpoints of a run together: most of their sequences are consecutive.
         for n in log.runs() {
             let mut drops: Vec<_> =
                 log.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();
@@ -253,7 +254,7 @@ impl StoreView<'_> {
         Self::load(tx)
     }
 
-    /// Writes a run's own row as its newest row here has it. All its events are in their table by now.
+    /// Writes a run's own row from its newest appended row. Its events must already be merged.
     fn merge_run(&self, row: &AppendedRow) -> Result<()> {
         let tx = self.tx;
         let Some(before) = runs::merged_run(tx, row.n)? else { return Ok(()) };
@@ -265,7 +266,7 @@ impl StoreView<'_> {
             Err(_) => self.merged_event_count(row.n)?,
         };
         let mut run_row = self.appended_run(row, &before.run_id)?;
-        // What was removed from the oldest is known to the run's own row only.
+        // Only the run's own row accounts for the events that were trimmed.
         run_row.events = events;
         rows::trim_events(tx, &mut run_row)?;
         let text = tx
@@ -278,7 +279,7 @@ impl StoreView<'_> {
         rows::set_run(tx, &run_row, &sum, &text)
     }
 
-    /// Moves the document of a row with a damaged header to its table, so that the header can be written anew.
+    /// Moves the document of a row with a damaged header to `whole`, so that the header can be rewritten.
     pub(in crate::store::sqlite) fn release_document(&self, n: i64, sequence: u64, stamp: u64) -> Result<()> {
         let at = params![n, integer(sequence), integer(stamp)];
         let row = "FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2 AND stamp = ?3";
@@ -287,7 +288,8 @@ impl StoreView<'_> {
         Ok(())
     }
 
-    /// Removes checkpoints from the tables after a merge, and those that were not merged. Returns their number.
+    /// Removes checkpoints from the tables after a merge, including those that could not be merged. Returns
+    /// the number of removed checkpoints.
     pub(in crate::store::sqlite) fn drop_checkpoints(&self, n: i64, sequences: &[u64]) -> Result<u64> {
         let mut gone = rows::drop_checkpoints(self.tx, n, sequences)?;
         let unmerged = "DELETE FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2";

@@ -1,5 +1,5 @@
-//! Checkpoints as a view shows them: rows of their own table and appended rows, without those that were removed.
-//! In: a query. Out: rows in order, intact or named as damaged. Reads no documents.
+//! Reads checkpoints from their own table and from appended rows, except removed ones. Takes a query, returns
+//! rows in order, intact or reported as damaged. Reads no documents.
 
 use rusqlite::{Params, Result, params};
 
@@ -8,19 +8,20 @@ use super::append_log::AppendedRow;
 use crate::store::sqlite::decode::{ENTRY, entry, integer, listed, number};
 use crate::store::{CheckpointEntry, CheckpointFilter, HeaderQuery, Row, arrange};
 
-/// Columns of an entry that is in an appended row.
+/// Columns of an entry in an appended row.
 const APPENDED: &str =
     "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.header_sum, c.header, NULL, NULL, NULL FROM append_log c";
 
 const BY_ID: &str = "c.snapshot_id = ?1";
-/// Ids are ASCII: everything that starts with the prefix lies before the prefix and the last character.
+/// Ids are ASCII, so every id with the prefix sorts before the prefix followed by the highest code point.
 const BY_PREFIX: &str = "c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)";
-/// By the id in the header itself, which begins with `{"snapshot_id":"`; the expression is that of an index.
+/// Matches the id in the header, which starts with `{"snapshot_id":"`. The expression is that of
+/// the index `checkpoint_header_id`.
 const BY_HEADER_ID: &str = "substr(c.header, 17, 40) >= ?1 AND substr(c.header, 17, 40) < ?1 || char(1114111) \
                              AND instr(c.header, ?2) > 0";
-/// Characters of the id, and what follows it, that the index has.
+/// Number of characters in that index: the id and the text after it.
 const HEADER_ID: usize = 40;
-/// Joins a checkpoint's tags and imported id.
+/// Joins the names of a checkpoint: its tags and its imported id.
 const NAME: &str = "JOIN name t ON t.run_n = c.run_n AND t.sequence = c.sequence";
 
 impl StoreView<'_> {
@@ -44,7 +45,7 @@ impl StoreView<'_> {
         waiting.map(|row| self.appended_entry(row)).transpose()
     }
 
-    /// The oldest entries up to the `unprotected`-th that no mark protects.
+    /// The oldest entries, up to the `unprotected`-th that no mark protects.
     pub(in crate::store::sqlite) fn oldest(
         &self,
         n: i64,
@@ -54,7 +55,7 @@ impl StoreView<'_> {
         let mut statement = self.tx.prepare_cached(&sql)?;
         let mut rows = statement.query([n])?;
         let (mut found, mut free) = (Vec::new(), 0);
-        // A damaged row ends the list, and so does one whose header could not be merged.
+        // The list ends before a damaged row or a row whose header could not be merged.
         let unmerged = self.log.of(n).find(|row| row.unmerged_header).map_or(u64::MAX, |row| row.sequence);
         while free < unprotected
             && let Some(row) = rows.next()?
@@ -102,7 +103,7 @@ impl StoreView<'_> {
         Ok(arrange(of_run.map(|(_, row)| row).collect(), query, Row::cursor))
     }
 
-    /// The rows of one table that fit, each with the number of its run.
+    /// The matching rows of one table, each with the row number of its run.
     fn select_from(&self, columns: &str, fitting: &str, params: impl Params) -> Result<Vec<(i64, Row)>> {
         let mut statement = self.tx.prepare_cached(&format!("SELECT {columns} WHERE {fitting}"))?;
         let mut rows = statement.query(params)?;
@@ -116,7 +117,7 @@ impl StoreView<'_> {
         Ok(found)
     }
 
-    /// The rows of both tables that fit.
+    /// The matching rows of both tables.
     fn select(&self, fitting: &str, params: impl Params + Clone) -> Result<Vec<(i64, Row)>> {
         let mut found = self.select_from(ENTRY, fitting, params.clone())?;
         if self.log.rows().next().is_some() {
@@ -125,7 +126,7 @@ impl StoreView<'_> {
         Ok(found)
     }
 
-    /// Rows whose header names this id while their key does not: the key is damaged.
+    /// Rows with a damaged key: the header contains this id, but the key does not.
     fn renamed(&self, id: &str) -> Result<Vec<(i64, Row)>> {
         let start: String = format!("{id}\"").chars().take(HEADER_ID).collect();
         let mut rows = self.select(BY_HEADER_ID, [start, format!("\"snapshot_id\":\"{id}\"")])?;
@@ -133,7 +134,7 @@ impl StoreView<'_> {
         Ok(rows)
     }
 
-    /// What has a tag, or was imported under a name; appended rows have neither.
+    /// Rows with this tag or imported id. Appended rows have neither.
     fn named(&self, name: &str) -> Result<Vec<(i64, Row)>> {
         let joined = format!("{ENTRY} {NAME}");
         let mut rows = self.select_from(&joined, "t.name = ?1", [name])?;
@@ -144,14 +145,14 @@ impl StoreView<'_> {
         Ok(rows)
     }
 
-    /// Appended rows among those that a list asks for, and whether nothing else is needed.
+    /// The appended rows that match a list query, and whether they are sufficient to answer it.
     fn appended(
         &self,
         query: &HeaderQuery<'_>,
         fits: impl Fn(&AppendedRow) -> bool,
     ) -> Result<(Vec<(i64, Row)>, bool)> {
         let rows: Vec<_> = self.log.rows().filter(|row| fits(row)).collect();
-        // A row that could not be merged may be older than what is in the other tables.
+        // A row that could not be merged may be older than rows in the other tables.
         let newest = rows.iter().filter(|row| !row.unmerged_header).count();
         let enough = query.limit > 0 && !query.oldest_first && newest >= query.limit;
         let most = if enough { query.limit } else { rows.len() };
@@ -176,7 +177,7 @@ impl StoreView<'_> {
         Ok(found)
     }
 
-    /// Merges runs by stamp, newest first, opening only runs that can still contribute.
+    /// Lists the checkpoints of all runs by stamp, newest first. Reads only runs that can still contribute.
     fn of_store(&self, query: &HeaderQuery<'_>) -> Result<Vec<(i64, Row)>> {
         let before = query.after.map_or(u64::MAX, |cursor| cursor.stamp);
         let newest_first = &HeaderQuery { oldest_first: false, ..*query };
@@ -208,7 +209,7 @@ impl StoreView<'_> {
         Ok(found)
     }
 
-    /// As many as are asked for, and as many more as appended rows have removed.
+    /// The limit of the query plus the number of checkpoints that appended rows removed; -1 for no limit.
     fn sql_limit(&self, query: &HeaderQuery<'_>) -> i64 {
         if query.limit == 0 { -1 } else { (query.limit + self.log.removed()) as i64 }
     }

@@ -1,4 +1,5 @@
-//! Events as a view shows them: those in their own table and those of appended rows.
+//! Reads events from their own table and from appended rows. Takes a query, returns a page with the
+//! verified events and any damage.
 
 use rusqlite::{Result, params};
 
@@ -12,7 +13,7 @@ use crate::store::{EventPage, EventQuery, Part};
 impl StoreView<'_> {
     pub(in crate::store::sqlite) fn events(&self, query: &EventQuery<'_>) -> Result<EventPage> {
         let Some(only) = self.scope(query.run)? else { return Ok(EventPage::default()) };
-        // A row holds several events, from position `n` on.
+        // A row contains several events, starting at position `n`.
         let select = format!(
             "SELECT run_n, n, count, checksum, events FROM event \
              WHERE (?1 IS NULL OR run_n = ?1) AND n + count > ?2 UNION ALL \

@@ -1,6 +1,7 @@
-//! One consistent view of the tables, through which every read of runs, checkpoints, documents and events goes.
-//! In: an open transaction. Out: rows as if each kind were in one table. The append log, which holds the latest saves
-//! until they are merged, is private to this module; writers add to it and merge it through the view.
+//! One consistent view of the tables, used for every read of runs, checkpoints, documents and events.
+//! Takes an open transaction and presents each kind of row as if it were in one table. The append log,
+//! which contains the latest saves until they are merged, is private to this module; writers append to it
+//! and merge it through the view.
 
 mod append_log;
 mod checkpoints;
@@ -20,13 +21,13 @@ use super::rows;
 use crate::model::CheckpointId;
 use crate::store::Part;
 
-/// The tables within one transaction.
+/// The tables as seen by one transaction.
 pub(super) struct StoreView<'a> {
     tx: &'a Connection,
     log: AppendLog,
 }
 
-/// A checkpoint by the number of its run, its sequence and its stamp.
+/// Key of a checkpoint: the row number of its run, its sequence and its stamp.
 pub(super) type CheckpointKey = (i64, u64, u64);
 
 impl<'a> StoreView<'a> {
@@ -34,12 +35,12 @@ impl<'a> StoreView<'a> {
         Ok(Self { tx, log: AppendLog::load(tx)? })
     }
 
-    /// A view of a damaged file, as far as it can be read.
+    /// Loads a view of a damaged file. An unreadable append log counts as empty.
     pub(super) fn load_readable(tx: &'a Connection) -> Self {
         Self { tx, log: AppendLog::load(tx).unwrap_or_default() }
     }
 
-    /// Reads one document; `None` if there is no such checkpoint.
+    /// Reads a document. Returns `None` if the checkpoint does not exist.
     pub(super) fn document(&self, n: i64, sequence: u64) -> Result<Option<Document>> {
         if self.log.has_removed(n, sequence) {
             return Ok(None);
@@ -47,7 +48,7 @@ impl<'a> StoreView<'a> {
         self.document_or_removed(n, sequence)
     }
 
-    /// Reads one document, also one that a save has removed and that is still in a table.
+    /// Like `document`, but also reads a document that a save removed and that is still in a table.
     pub(super) fn document_or_removed(&self, n: i64, sequence: u64) -> Result<Option<Document>> {
         let Some((data, sum)) = self.appended_frame(n, sequence)? else {
             return frames::read(self.tx, n, sequence);
@@ -56,14 +57,14 @@ impl<'a> StoreView<'a> {
         Ok(Some(proven.and_then(|()| frames::unpack(&data, &[]))))
     }
 
-    /// Whether a checkpoint of this run or another has this id.
+    /// Whether a checkpoint of any run has this id.
     pub(super) fn is_id_taken(&self, id: &CheckpointId) -> Result<bool> {
         let taken = "SELECT 1 FROM checkpoint WHERE snapshot_id = ?1 \
                      UNION ALL SELECT 1 FROM append_log WHERE snapshot_id = ?1";
         self.tx.prepare_cached(taken)?.exists([id.as_str()])
     }
 
-    /// Whether a run has a checkpoint of this number.
+    /// Whether a run has a checkpoint with this sequence.
     pub(super) fn has_checkpoint(&self, n: i64, sequence: u64) -> Result<bool> {
         if self.log.has_removed(n, sequence) {
             return Ok(false);
@@ -73,7 +74,7 @@ impl<'a> StoreView<'a> {
             || self.tx.prepare_cached(merged)?.exists(params![n, integer(sequence)])?)
     }
 
-    /// The newest stamp: that of the newest write of any run, or of what deleted runs had.
+    /// The newest stamp: that of the newest write to any run, or the floor left by deleted runs.
     pub(super) fn newest_stamp(&self) -> Result<u64> {
         if let Some(stamp) = self.log.newest() {
             return Ok(stamp);
@@ -83,7 +84,8 @@ impl<'a> StoreView<'a> {
         Ok(newest.max(rows::stamp_floor(self.tx)?))
     }
 
-    /// Every place that any index of the file still leads to, and whether appended rows may be missing among them.
+    /// Collects the keys of all checkpoints that any index of a damaged file still reaches. Also returns
+    /// whether appended rows may be missing.
     pub(super) fn survey(tx: &'a Connection) -> (BTreeSet<CheckpointKey>, bool) {
         let mut keys = BTreeSet::new();
         for scan in [
@@ -94,7 +96,7 @@ impl<'a> StoreView<'a> {
             "SELECT run_n, sequence, stamp FROM append_log ORDER BY stamp",
             "SELECT run_n, sequence, stamp FROM append_log ORDER BY stamp DESC",
         ] {
-            // Each scan goes as far as the damage lets it.
+            // Each scan stops where the damage begins.
             let _ = collect_keys(tx, scan, &mut keys);
         }
         let log = AppendLog::load(tx);
@@ -104,7 +106,7 @@ impl<'a> StoreView<'a> {
         (keys, incomplete)
     }
 
-    /// The runs that have a checkpoint of this number and stamp.
+    /// Row numbers of the runs that have a checkpoint with this sequence and stamp.
     pub(super) fn runs_at(&self, sequence: u64, stamp: u64) -> Result<Vec<i64>> {
         let keys = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2 \
                       UNION ALL SELECT run_n FROM append_log WHERE sequence = ?1 AND stamp = ?2";
@@ -124,7 +126,7 @@ impl<'a> StoreView<'a> {
         loss::load(self.tx)
     }
 
-    /// Removes everything of a run, after a merge.
+    /// Removes all rows of a run. The append log must be merged first.
     pub(super) fn delete_run(&self, n: i64) -> Result<()> {
         rows::delete_run(self.tx, n)?;
         self.tx.execute("DELETE FROM append_log WHERE run_n = ?1", [n])?;

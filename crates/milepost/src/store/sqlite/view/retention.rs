@@ -1,4 +1,5 @@
-//! The few facts of each checkpoint that retention decides by.
+//! Reads the fields of each checkpoint that retention needs. Takes a run, returns one entry per
+//! intact checkpoint. Decides nothing.
 
 use jiff::Timestamp;
 use rusqlite::Result;
@@ -9,7 +10,7 @@ use crate::model::{RunId, Status};
 use crate::store::sqlite::decode::{self, number};
 use crate::store::{Damage, Part, RetentionEntry};
 
-/// What retention needs of a header: reading no more is a good part of its speed.
+/// The header fields that retention needs. Parsing only these makes retention noticeably faster.
 #[derive(Deserialize)]
 struct RetentionFields {
     created_at: Timestamp,
@@ -19,10 +20,11 @@ struct RetentionFields {
 }
 
 impl RetentionFields {
-    /// The time alone, of a header that nothing else is asked of: it has to begin as the row's own columns say.
+    /// Reads only the creation time, without verifying the checksum. The header must start with the
+    /// values of the row's other columns.
     fn unverified(row: &rusqlite::Row<'_>, run: &RunId, header: &[u8]) -> std::result::Result<Self, Damage> {
         let fields = Self::parse_start(row, run, header);
-        fields.ok_or_else(|| Damage::integrity(Part::Header, "a readable header", "another"))
+        fields.ok_or_else(|| Damage::integrity(Part::Header, "a readable header", "an unreadable one"))
     }
 
     fn parse_start(row: &rusqlite::Row<'_>, run: &RunId, header: &[u8]) -> Option<Self> {
@@ -36,8 +38,9 @@ impl RetentionFields {
 }
 
 impl StoreView<'_> {
-    /// What retention needs of a run's checkpoints, oldest first. The size of each is that of its rows, without the
-    /// pages around them.
+    /// The fields that retention needs, for all checkpoints of a run, oldest first. With
+    /// `newest`, only that many of the newest headers are verified. The size of a checkpoint is
+    /// that of its rows, without page overhead.
     pub(in crate::store::sqlite) fn retention_entries(
         &self,
         run: &RunId,
@@ -52,7 +55,7 @@ impl StoreView<'_> {
                    LEFT JOIN delta d ON d.stamp = c.stamp WHERE c.run_n = ?1 ORDER BY c.sequence";
         let appended = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL, \
                    octet_length(header) + octet_length(body) FROM append_log WHERE run_n = ?1";
-        // Where the count is wrong, more or fewer are proven than were asked for.
+        // If the stored count is wrong, more or fewer headers than requested are verified.
         let mut unproven = newest.map_or(0, |newest| run_row.count.saturating_sub(newest));
         let mut found = Vec::new();
         for sql in [merged, appended] {
@@ -82,12 +85,12 @@ impl StoreView<'_> {
                     pinned: marks.pinned,
                     tagged: !marks.tags.is_empty(),
                     bytes: number(row, 9)?,
-                    // Frames are compressed as they are.
+                    // Frames need no further compression.
                     packed: true,
                 });
             }
         }
-        // One that is held back for repair may be older than what is in the other tables.
+        // A row that is waiting for repair in the append log may be older than rows in the other tables.
         found.sort_by_key(|entry| entry.sequence);
         Ok(found)
     }

@@ -1,4 +1,5 @@
-//! Runs as a view shows them: the run's own row, or what the newest appended row says about it.
+//! Reads runs: from a run's own row, or from its newest appended row if it has one. Finds runs whose id is
+//! damaged and recounts what a damaged row no longer states. Never writes.
 
 use std::cmp::Reverse;
 
@@ -9,7 +10,7 @@ use crate::model::{Item, RunId};
 use crate::store::sqlite::decode::{RUN, RunTableRow, bytes, integer, number, parse, prove, run_table_row};
 use crate::store::{Damage, Part, Row, RunQuery, RunRow, StoredRun};
 
-/// A run's own row, whatever appended rows say.
+/// Reads a run's own row and ignores appended rows.
 pub(super) fn merged_run(tx: &Connection, n: i64) -> Result<Option<RunTableRow>> {
     let sql = format!("SELECT {RUN} FROM run WHERE n = ?1");
     tx.prepare_cached(&sql)?.query_row([n], run_table_row).optional()
@@ -20,7 +21,7 @@ fn count_events(tx: &Connection, n: i64) -> Result<u64> {
 }
 
 impl StoreView<'_> {
-    /// Finds a run by its id, also where a damaged byte has changed the id in its row.
+    /// Finds a run by its id, even if damage changed the id in its row.
     pub(in crate::store::sqlite) fn find_run(&self, run: &RunId) -> Result<Option<RunTableRow>> {
         if let Some(n) = self.find_number(run)? {
             let run_row = match self.log.latest_for_run(n) {
@@ -29,8 +30,9 @@ impl StoreView<'_> {
             };
             return run_row.map(|run_row| self.recounted(run_row)).transpose();
         }
-        // Most often it is a new run. One damaged byte leaves the end of an id as it was, or all before it; who looks no
-        // further than that needs the index alone, however many runs there are.
+        // Usually this is a new run. A single damaged byte changes either the last four
+        // characters of an id or the part before them, never both. This comparison reads only the
+        // index of ids, even with many runs.
         let alike = "SELECT n FROM run WHERE substr(run_id, -4) = substr(?1, -4) \
                      OR substr(run_id, 1, length(run_id) - 4) = substr(?1, 1, length(?1) - 4)";
         let mut alike = self.tx.prepare_cached(alike)?;
@@ -45,12 +47,12 @@ impl StoreView<'_> {
         Ok(None)
     }
 
-    /// Whether the newest header under `n` speaks of this run.
+    /// Whether the newest header under `n` names this run.
     fn belongs_to(&self, n: i64, run: &RunId) -> Result<bool> {
         Ok(self.newest(n)?.and_then(Row::intact).is_some_and(|entry| entry.header.run_id == *run))
     }
 
-    /// The run as its newest row has it, its own or an appended one.
+    /// The run's newest row: an appended one, or its own.
     fn current(&self, run_row: RunTableRow) -> Result<RunTableRow> {
         let run_row = match self.log.latest_for_run(run_row.n) {
             Some(row) => RunTableRow { renamed: run_row.renamed, ..self.appended_run(row, &run_row.run_id)? },
@@ -59,7 +61,7 @@ impl StoreView<'_> {
         self.recounted(run_row)
     }
 
-    /// Counts again what a damaged row can no longer say.
+    /// Recounts the numbers that a damaged row no longer states reliably.
     fn recounted(&self, mut run_row: RunTableRow) -> Result<RunTableRow> {
         if run_row.record.is_err() {
             let counted = "SELECT sequence, stamp FROM checkpoint WHERE run_n = ?1";
@@ -86,7 +88,7 @@ impl StoreView<'_> {
             .optional()
     }
 
-    /// The number that stands for a run in the tables.
+    /// The row number of a run.
     pub(in crate::store::sqlite) fn run_n(&self, run: &RunId) -> Result<Option<i64>> {
         match self.find_number(run)? {
             Some(n) => Ok(Some(n)),
@@ -94,7 +96,7 @@ impl StoreView<'_> {
         }
     }
 
-    /// The number of the run that a query is limited to, if it is limited to one; `None` if there is no such run.
+    /// The row number of the run that a query is limited to, if any; `None` if that run does not exist.
     pub(super) fn scope(&self, run: Option<&RunId>) -> Result<Option<Option<i64>>> {
         match run {
             Some(run) => Ok(self.run_n(run)?.map(Some)),
@@ -104,7 +106,7 @@ impl StoreView<'_> {
 
     fn listed_run(&self, run_row: RunTableRow) -> Result<RunRow> {
         let latest = self.newest(run_row.n)?;
-        // An id that a damaged byte made unusable is given back by the header, or stands for itself by number.
+        // If damage made the id invalid, use the id in the newest header, or one made from the row number.
         let named = run_row.run_id.parse().ok().or_else(|| match &latest {
             Some(Row::Intact(entry)) => Some(entry.header.run_id.clone()),
             _ => format!("damaged-{}", run_row.n).parse().ok(),
@@ -160,7 +162,7 @@ impl StoreView<'_> {
         run_rows.into_iter().map(|run_row| self.listed_run(run_row)).collect()
     }
 
-    /// How many events a run's own row counts; if it is damaged, its events are counted.
+    /// Number of events according to the run's own row. If that row is damaged, counts the events.
     pub(in crate::store::sqlite) fn merged_event_count(&self, n: i64) -> Result<u64> {
         match merged_run(self.tx, n)? {
             Some(run_row) if run_row.record.is_ok() => Ok(run_row.events),
@@ -168,7 +170,7 @@ impl StoreView<'_> {
         }
     }
 
-    /// The first and the last number of a run's pending items, however many there are.
+    /// The lowest and highest numbers of a run's pending items. Does not read the items.
     pub(in crate::store::sqlite) fn item_numbers(&self, n: i64) -> Result<Option<(i64, i64)>> {
         let ends =
             "SELECT (SELECT min(n) FROM item WHERE run_n = ?1), (SELECT max(n) FROM item WHERE run_n = ?1)";
@@ -178,7 +180,7 @@ impl StoreView<'_> {
         })
     }
 
-    /// Pending items with their numbers; a damaged one is reported in its place.
+    /// Pending items with their numbers. A damaged item is reported in its place.
     #[allow(clippy::type_complexity)]
     pub(in crate::store::sqlite) fn items(
         &self,
