@@ -40,16 +40,11 @@ pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocum
     let source = args.source.map(|s| s.choice("--source", "/source")).transpose()?;
     let status = args.status.map(|s| s.choice("--status", "/status")).transpose()?;
     let mp = context.open_existing()?;
-    let hidden = match &context.config.run {
-        Some(run) => {
-            context.ensure_visible(&mp, run)?;
-            Vec::new()
-        }
-        None => context.hidden_runs(&mp)?,
-    };
+    let run = context.visible_named_run(&mp)?;
+    let hidden = if run.is_some() { Vec::new() } else { context.hidden_runs(&mp)? };
     let mut listing = mp.list(
         &ListQuery::default()
-            .run(context.config.run.clone())
+            .run(run)
             .limit(if hidden.is_empty() { args.limit } else { 0 })
             .completed((args.completed || args.incomplete).then_some(args.completed))
             .source(source)

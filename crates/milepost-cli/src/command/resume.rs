@@ -99,8 +99,7 @@ pub(super) fn find_run(
 ) -> Result<Option<(RunId, usize)>> {
     let named = target.map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
     let Some(run) = named else { return find_last_interrupted(mp, context) };
-    context.ensure_visible(mp, &run)?;
-    Ok(Some((run, 0)))
+    Ok(Some((context.visible_run(mp, &run)?, 0)))
 }
 
 pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument> {

@@ -183,6 +183,8 @@ pub enum CheckpointFilter<'a> {
     Id(&'a str),
     /// By the start of its id.
     Prefix(&'a str),
+    /// By the start of its short id ([`CheckpointId::short`]).
+    ShortId(&'a str),
     /// By a tag, or the id it was imported under.
     Name(&'a str),
     /// Rows that belong to no run: damage that no list of a run shows.
