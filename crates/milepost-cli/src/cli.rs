@@ -66,8 +66,10 @@ pub(crate) struct Global {
     pub(crate) yes: bool,
 }
 
-/// Parses, runs, and gives the exit code.
-pub(crate) fn main() -> ExitCode {
+/// Parses the arguments of this process, runs the command and returns its exit code.
+///
+/// Data goes to stdout, messages go to stderr.
+pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
     let cli = match parse_single_command(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {

@@ -121,13 +121,20 @@ pub enum Error {
         /// The reference that was given.
         reference: String,
     },
-    /// The reference matches several checkpoints.
-    #[error("\"{reference}\" matches {} checkpoints: {}", candidates.len(), candidates.join(", "))]
+    /// The name matches several checkpoints or runs.
+    #[error("\"{reference}\" matches {total} {kind}: {}{}", candidates.join(", "), match total - candidates.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    })]
     Ambiguous {
-        /// The reference that was given.
+        /// The name as it was given.
         reference: String,
-        /// The checkpoints that match.
+        /// `checkpoints` or `runs`.
+        kind: &'static str,
+        /// The ids of the first matches.
         candidates: Vec<String>,
+        /// The number of matches.
+        total: usize,
     },
     /// No run has this id.
     #[error("no run \"{0}\"")]
@@ -278,6 +285,15 @@ impl From<TimerError> for Error {
 }
 
 impl Error {
+    /// A name that matches several things, of which the first few are listed.
+    pub(crate) fn ambiguous(reference: &str, kind: &'static str, ids: impl Iterator<Item = String>) -> Self {
+        const LISTED: usize = 8;
+        let mut candidates: Vec<String> = ids.collect();
+        let total = candidates.len();
+        candidates.truncate(LISTED);
+        Self::Ambiguous { reference: reference.to_owned(), kind, candidates, total }
+    }
+
     /// Returns a function that wraps an I/O error about `path`. `what` is `read`, `written` or `removed`.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn file(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(std::io::Error) -> Self {

@@ -21,8 +21,9 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn execute(args: DeleteArgs, context: &Context<'_>) -> Result<DeleteDocument> {
-    let run: RunId = args.run.parse()?;
+    let name: RunId = args.run.parse()?;
     let mp = context.open_existing()?;
+    let run = context.visible_run(&mp, &name)?;
     let detail = mp.run_detail(&run)?;
     let summary = detail.summary();
     let n = format::counted(summary.checkpoints(), "checkpoint");

@@ -13,7 +13,7 @@ use crate::present::list::ListDocument;
 #[command(after_help = "Examples:\n  milepost list\n  milepost list --run nightly --limit 0 --json\n  \
                         milepost list --incomplete --source error_boundary\n  milepost list --tree --limit 0")]
 pub(crate) struct ListArgs {
-    /// At most so many; 0 is all
+    /// Maximum number to show (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) limit: usize,
     /// Only completed ones
@@ -40,25 +40,26 @@ pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocum
     let source = args.source.map(|s| s.choice("--source", "/source")).transpose()?;
     let status = args.status.map(|s| s.choice("--status", "/status")).transpose()?;
     let mp = context.open_existing()?;
-    let hidden = match &context.config.run {
-        Some(run) => {
-            context.ensure_visible(&mp, run)?;
-            Vec::new()
-        }
-        None => context.hidden_runs(&mp)?,
-    };
+    let run = context.visible_named_run(&mp)?;
+    let hidden = if run.is_some() { Vec::new() } else { context.hidden_runs(&mp)? };
+    // One more than the limit tells whether there are more.
+    let limit = if args.limit > 0 && hidden.is_empty() { args.limit.saturating_add(1) } else { 0 };
     let mut listing = mp.list(
         &ListQuery::default()
-            .run(context.config.run.clone())
-            .limit(if hidden.is_empty() { args.limit } else { 0 })
+            .run(run)
+            .limit(limit)
             .completed((args.completed || args.incomplete).then_some(args.completed))
             .source(source)
             .status(status)
             .tag(args.tag),
     )?;
     listing.checkpoints.retain(|listed| !hidden.contains(listed.entry().header.run_id()));
-    if args.limit > 0 {
+    let more = args.limit > 0 && listing.checkpoints.len() > args.limit;
+    if more {
         listing.checkpoints.truncate(args.limit);
     }
-    Ok(ListDocument::new(listing, args.tree, mp.now()))
+    let ids: Vec<_> = listing.checkpoints.iter().map(|listed| listed.entry().header.snapshot_id()).collect();
+    // Programs read the whole id.
+    let unique = if context.output.json { Vec::new() } else { mp.unique_prefixes(&ids)? };
+    Ok(ListDocument::new(listing, &unique, more, args.tree, mp.now()))
 }

@@ -9,7 +9,8 @@ use milepost::model::RunId;
 use milepost::{Error, Milepost, ReasonCode};
 
 use super::rerun;
-use crate::agents::{Agent, agent_names, find_agent};
+use crate::agents::{AGENTS, Agent, agent_names, find_agent};
+use crate::config::AgentEnvironment;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -99,8 +100,7 @@ pub(super) fn find_run(
 ) -> Result<Option<(RunId, usize)>> {
     let named = target.map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
     let Some(run) = named else { return find_last_interrupted(mp, context) };
-    context.ensure_visible(mp, &run)?;
-    Ok(Some((run, 0)))
+    Ok(Some((context.visible_run(mp, &run)?, 0)))
 }
 
 pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument> {
@@ -142,15 +142,25 @@ pub(super) fn describe(
         let damaged = shown.fell_back_from().clone();
         Fallback::new(damaged, shown.entry().header.snapshot_id())
     });
+    let overview = Overview::of(mp, &from);
     let examination = Examination {
-        overview: Overview::of(mp, &from),
         workspace: context.output.is_terminal().then(|| handover::workspace(&from, &root)).flatten(),
         distance: handover::distance(&from, &root),
         from,
         others,
         check: args.check,
+        agent: if context.output.is_terminal() { find_installed_agent(&overview) } else { None },
+        overview,
     };
     Ok(DecisionDocument::new(examination, brief, fallback, args.format))
+}
+
+/// The agent that worked on the run, or another one, if its program is on this machine.
+fn find_installed_agent(overview: &Overview) -> Option<&'static str> {
+    let environment = AgentEnvironment::read();
+    let own = overview.agent.as_deref().and_then(find_agent);
+    let mut agents = own.into_iter().chain(AGENTS.iter().copied());
+    agents.find(|agent| environment.program(agent.program).is_some()).map(|agent| agent.name)
 }
 
 /// The options of a run that continues another; it has no owner process.

@@ -39,7 +39,7 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     let mp = context.open_existing()?;
     let now = mp.now();
     if let Some(run) = named {
-        context.ensure_visible(&mp, &run)?;
+        let run = context.visible_run(&mp, &run)?;
         return Ok(RunsDocument::one(mp.run_detail(&run)?, context.worktree(), now));
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));

@@ -114,7 +114,7 @@ fn save_in_store(
     options: &SaveOptions,
 ) -> Result<SavedDocument, Error> {
     let run = match named_run {
-        Some(run) => run,
+        Some(run) => Context::expand_short_id(mp, run),
         None => context.run_to_write(mp)?,
     };
     let brief = save.draft().brief.clone();

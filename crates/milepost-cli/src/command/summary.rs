@@ -23,10 +23,7 @@ pub(crate) fn execute(args: SummaryArgs, context: &Context<'_>) -> Result<Summar
     let named = args.run_id.as_deref().map(str::parse::<RunId>).transpose()?;
     let mp = context.open_existing()?;
     let run = match named {
-        Some(run) => {
-            context.ensure_visible(&mp, &run)?;
-            run
-        }
+        Some(run) => context.visible_run(&mp, &run)?,
         None => default_run(&mp, context)?,
     };
     Ok(SummaryDocument { summary: mp.summary(&run)? })

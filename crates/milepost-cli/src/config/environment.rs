@@ -81,6 +81,11 @@ pub(crate) fn agent_variable() -> Option<&'static str> {
     names.find(|name| variable(name).is_some()).copied()
 }
 
+/// The width that `COLUMNS` asks for, which holds for output that does not go to a terminal.
+pub(crate) fn columns() -> Option<usize> {
+    variable("COLUMNS")?.to_str()?.parse().ok()
+}
+
 /// The run that `resume --with` started this agent for.
 pub(crate) fn resumed_run() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()

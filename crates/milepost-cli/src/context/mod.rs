@@ -196,17 +196,24 @@ impl<'a> Context<'a> {
 
     /// The run that a flag or the environment names, which must exist.
     pub(crate) fn named_run(&self, mp: &Milepost) -> Result<Option<RunId>, Error> {
-        let Some(run) = &self.config.run else { return Ok(None) };
-        match mp.store().run(run)? {
-            Some(_) => Ok(Some(run.clone())),
-            None => Err(Error::NoRun(run.to_string())),
+        self.config.run.as_ref().map(|run| mp.find_run(run.as_str())).transpose()
+    }
+
+    /// The run whose short id was given, else the name itself: commands that may open a run take any other name literally.
+    pub(crate) fn expand_short_id(mp: &Milepost, run: RunId) -> RunId {
+        /// The length of a run's short id.
+        const SHORT: usize = 8;
+        if run.as_str().len() != SHORT {
+            return run;
         }
+        let found = mp.find_run(run.as_str()).ok();
+        found.filter(|found| found.short() == Some(run.as_str())).unwrap_or(run)
     }
 
     /// The current run: the named one, or else the one that the caller works in.
     pub(crate) fn current_run(&self, mp: &Milepost) -> Result<RunResolution, Error> {
         mp.current_run(&engine::Caller {
-            named: self.config.run.clone(),
+            named: self.config.run.clone().map(|run| Self::expand_short_id(mp, run)),
             session: self.config.agent_session.clone(),
             worktree: Some(self.worktree()),
         })

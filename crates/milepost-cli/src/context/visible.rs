@@ -63,11 +63,27 @@ impl Context<'_> {
             .with_hint("the user can look at it in a terminal outside the agent"))
     }
 
-    /// The run that a flag or the environment names, which must exist and must not be hidden.
-    pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>> {
-        let run = self.named_run(mp)?;
-        run.as_ref().map_or(Ok(()), |run| self.ensure_visible(mp, run))?;
+    /// The run with this id, or the unique start of its id or short id. It must exist, and may be shown.
+    pub(crate) fn visible_run(&self, mp: &Milepost, name: &RunId) -> Result<RunId> {
+        let run = mp.find_run(name.as_str()).map_err(|e| self.without_hidden(mp, e))?;
+        self.ensure_visible(mp, &run)?;
         Ok(run)
+    }
+
+    /// The run that --run or the environment names, by the same rules.
+    pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>> {
+        self.config.run.as_ref().map(|run| self.visible_run(mp, run)).transpose()
+    }
+
+    /// An error about several runs, without the names of those that may not be shown.
+    fn without_hidden(&self, mp: &Milepost, error: Error) -> Error {
+        match (error, self.hidden_runs(mp)) {
+            (Error::Ambiguous { reference, kind: "runs", mut candidates, .. }, Ok(hidden)) => {
+                candidates.retain(|run| !hidden.iter().any(|hidden| hidden.as_str() == run));
+                Error::Ambiguous { reference, kind: "runs", total: candidates.len(), candidates }
+            }
+            (error, _) => error,
+        }
     }
 
     /// The run in which to resolve a reference. If an agent names no run, `latest` skips hidden runs.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 
 use super::format::{bold, clean, dim, green, red, yellow};
-use super::table::{cell, lines, table};
+use super::table::{Column, Table, cell};
 use super::{Document, Output};
 use crate::agents::setup::{Action, FileChange, Part, Plan, RefusedFile, Setup};
 use crate::agents::{Agent, Scope};
@@ -75,28 +75,28 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
                 }
             };
             if let Some(backup) = &change.backup {
-                let _ = writeln!(text, "    {} {}", dim("what stood there before:"), path_text(backup));
+                let _ = writeln!(text, "    {} {}", dim("previous content:"), path_text(backup));
             }
         }
         for RefusedFile { path, why } in &plan.refused {
-            let _ = writeln!(text, "  {} {}: {}", red("left as it is"), path_text(path), clean(why));
+            let _ = writeln!(text, "  {} {}: {}", red("not changed"), path_text(path), clean(why));
         }
         for note in &plan.notes {
             let _ = writeln!(text, "  {} {}", yellow("note"), clean(note));
         }
         if nothing {
-            let _ = writeln!(text, "  nothing to do: it is set up");
+            let _ = writeln!(text, "  already set up");
         }
     }
     if not_installed == plans.len() {
-        text.push_str("Nothing is set up here: nothing to take back.\n");
+        text.push_str("Nothing is set up here.\n");
     }
     if mode == Mode::Done {
         for line in plans.iter().flat_map(|plan| &plan.to_do) {
             let _ = writeln!(text, "{} {}", bold("To do:"), clean(line));
         }
         if plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible()) {
-            text.push_str("Next: start the agent in a folder with a store (`milepost init` makes one).\n");
+            text.push_str("Next: start the agent in a project with a store (`milepost init` creates one).\n");
         }
     }
     text
@@ -200,7 +200,7 @@ impl Document for SetupDocument {
             }
             ([], [RefusedFile { path, why }, rest @ ..]) => {
                 let more = and_more(rest.len(), |n| format!(" (and {n} more, see above)"));
-                let message = format!("{} is left as it is: {why}{more}", path.display());
+                let message = format!("{} was not changed: {why}{more}", path.display());
                 CommandError::new(ReasonCode::AgentSettingsInvalid, message)
                     .with_hint("fix the file and run the command again; the agent may not read it, either")
             }
@@ -243,7 +243,8 @@ impl Document for StatusDocument {
 
 impl StatusDocument {
     fn page(&self, output: &Output) -> String {
-        let mut shown_table = table(output, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"]);
+        let mut shown_table =
+            Table::new(output, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"].map(Column::new));
         let mut notes = String::new();
         for found in &self.agents {
             for setup in &found.setups {
@@ -268,10 +269,10 @@ impl StatusDocument {
                 }
             }
         }
-        let mut text = lines(&shown_table);
+        let mut text = shown_table.lines();
         if self.program.is_none() {
             let warning = yellow("Warning:");
-            let _ = writeln!(notes, "{warning} milepost is not on PATH: what is set up stays silent");
+            let _ = writeln!(notes, "{warning} milepost is not on PATH, so hooks cannot run it");
         }
         for root in &self.elsewhere {
             let _ = writeln!(notes, "Also set up in {}", clean(root));
@@ -293,7 +294,7 @@ impl StatusDocument {
         }
         let bare =
             self.agents.iter().find(|f| f.program.is_some() && f.setups.iter().all(|s| !s.is_installed()));
-        match bare.or_else(|| self.agents.iter().find(|f| f.setups.iter().all(|s| !s.is_installed()))) {
+        match bare {
             Some(found) => format!("milepost agents install {}", found.agent),
             None => "milepost status".to_owned(),
         }

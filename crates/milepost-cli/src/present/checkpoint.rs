@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::damage::Fallback;
 use super::format::{self, bold, clean_lines, dim, path, push_fields, push_section};
+use super::table::numbered;
 use super::{Document, Output, work_items};
 use crate::error::{CommandError, Result};
 
@@ -76,7 +77,7 @@ impl Document for ShowDocument {
             sequence: header.sequence(),
             source,
         })?;
-        output.write_text(&page(&self.shown, &body, self.now))
+        output.write_text(&page(&self.shown, &body, output.width(), self.now))
     }
 
     fn error(&self) -> Option<CommandError> {
@@ -85,15 +86,19 @@ impl Document for ShowDocument {
 }
 
 /// Everything about a checkpoint, in groups; what it does not have is left out.
-fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
+fn page(shown: &ShownCheckpoint, body: &Body, width: Option<usize>, now: Timestamp) -> String {
     let header = &shown.entry().header;
-    let reference = format!("{}@{}", header.run_id(), header.sequence());
-    let mut text = format!("{}  {}\n", bold(header.snapshot_id().as_str()), dim(&reference));
+    let id = header.snapshot_id().as_str();
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(id.len() + 2));
+    let reference = numbered(header.run_id(), header.sequence()).render(room);
+    let mut text = format!("{}  {}\n", bold(id), dim(&reference));
     let elapsed = format::lasting(body.elapsed_ms / 1000);
     let created = format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now));
     push_fields(
         &mut text,
-        |name| format!("  {name:<9}"),
+        width,
+        12,
+        |name| format!("  {name:<10}"),
         [
             ("created", Some(created)),
             ("session", Some(format!("{}, {elapsed} in", body.session_id))),
@@ -116,7 +121,7 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
         ("Files", body.files.iter().map(|file| file.path.clone()).collect()),
         ("Workspace", body.workspace.as_ref().map(workspace_lines).unwrap_or_default()),
     ] {
-        push_section(&mut text, heading, &lines);
+        push_section(&mut text, width, heading, &lines);
     }
     if let Some(brief) = &body.brief {
         let _ = writeln!(text, "\n{}", bold("Brief"));
@@ -127,7 +132,9 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
     let mut more = Vec::new();
     if let Some(state) = &body.state {
         let size = format::bytes(state.get().len() as u64);
-        more.push(format!("state     {size}: `milepost state {}`", header.snapshot_id()));
+        let id = header.snapshot_id();
+        let id = id.short().unwrap_or(id.as_str());
+        more.push(format!("state     {size}; `milepost state {id}` prints it"));
     }
     if let Some(metadata) = &body.metadata {
         more.push(format!("metadata  {}", metadata.get()));
@@ -136,10 +143,11 @@ fn page(shown: &ShownCheckpoint, body: &Body, now: Timestamp) -> String {
     if let Some(redacted) = &body.redacted {
         let rules: Vec<_> = redacted.counts.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
         more.push(format!("redacted  {}: {}", redacted.pointers.join(", "), rules.join(", ")));
-        more.push("          a false positive? Add its value to `redact.allow` in milepost.toml".to_owned());
+        more.push("          If this is a false positive, add the value to `redact.allow`".to_owned());
     }
-    more.push(format!("seal      sha256 {}, intact", shown.checksum()));
-    push_section(&mut text, "Content", &more);
+    let checksum = shown.checksum();
+    more.push(format!("seal      intact (sha256 {}…)", &checksum[..checksum.floor_char_boundary(12)]));
+    push_section(&mut text, width, "Content", &more);
     text
 }
 

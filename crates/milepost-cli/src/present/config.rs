@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::table::{cell, lines, table};
+use super::table::{Column, Table, cell};
 use super::{Document, Output};
 use crate::config::Setting;
 use crate::error::Result;
@@ -16,10 +16,11 @@ pub(crate) struct ConfigDocument {
 
 impl Document for ConfigDocument {
     fn render(&self, output: &Output) -> Result<()> {
-        let mut rows = table(output, &["KEY", "VALUE", "FROM"]);
+        let mut rows =
+            Table::new(output, &[Column::new("KEY"), Column::text("VALUE", 24), Column::text("FROM", 12)]);
         for setting in &self.settings {
             rows.add_row([cell(setting.key), cell(&setting.value), cell(setting.origin.to_string())]);
         }
-        output.write_text(&lines(&rows))
+        output.write_text(&rows.lines())
     }
 }

@@ -7,8 +7,10 @@ use milepost::model::{CheckpointId, Outcome, OutcomeResult, RawJson};
 use milepost::store::CheckpointEntry;
 use milepost::{Diff, FieldChange, FileChanges};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::format::{self, bold, clean, counted, dim, green, path, red};
+use super::table::{numbered, truncate};
 use super::{Document, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -48,10 +50,10 @@ impl DiffDocument {
 
 impl Document for DiffDocument {
     fn render(&self, output: &Output) -> Result<()> {
-        output.write_text(&page(&self.diff, output.is_verbose(), self.now))?;
+        output.write_text(&page(&self.diff, output, self.now))?;
         if self.from == self.to {
             output.message(
-                "both are the same checkpoint; `milepost diff latest~1` compares with the one before",
+                "Both are the same checkpoint; `milepost diff latest~1` compares with the previous one.",
             );
         }
         Ok(())
@@ -65,6 +67,12 @@ impl Document for DiffDocument {
 /// The checkpoint as `RUN@NUMBER`.
 fn numbered_reference(entry: &CheckpointEntry) -> String {
     format!("{}@{}", entry.header.run_id(), entry.header.sequence())
+}
+
+/// The short id of a checkpoint, or its id if it has no short form.
+fn short_id(entry: &CheckpointEntry) -> &str {
+    let id = entry.header.snapshot_id();
+    id.short().unwrap_or(id.as_str())
 }
 
 /// Groups in the order people read them, and the members that belong to each.
@@ -84,13 +92,16 @@ const GROUPS: [(&str, &[&str]); 11] = [
 
 /// Maximum number of lines in one group.
 const MAX_LINES: usize = 20;
-/// Maximum length of a value in characters.
-const MAX_WIDTH: usize = 60;
+/// Columns of a value, unless the output has a width.
+const USUAL_WIDTH: usize = 72;
+/// Columns before a value on a line of its own.
+const INDENT: usize = 8;
 
 /// The text so far, and whether something in it was truncated.
 struct Page {
     text: String,
-    full: bool,
+    /// Columns of a value; `None` for no limit.
+    width: Option<usize>,
     truncated: bool,
 }
 
@@ -99,7 +110,7 @@ impl Page {
         if lines.is_empty() {
             return;
         }
-        let limit = if self.full { usize::MAX } else { MAX_LINES };
+        let limit = if self.width.is_none() { usize::MAX } else { MAX_LINES };
         let _ = writeln!(self.text, "\n{}", bold(name));
         for line in lines.iter().take(limit) {
             let _ = writeln!(self.text, "  {line}");
@@ -112,22 +123,30 @@ impl Page {
 
     fn value(&mut self, raw: &RawJson) -> String {
         let text = clean(raw.get());
-        if self.full || text.chars().count() <= MAX_WIDTH {
-            return text;
-        }
+        let Some(width) = self.width.filter(|width| text.width() > *width) else { return text };
         self.truncated = true;
-        let start: String = text.chars().take(MAX_WIDTH).collect();
-        format!("{start}… ({})", format::bytes(raw.get().len() as u64))
+        let size = format!(" ({})", format::bytes(raw.get().len() as u64));
+        format!("{}{size}", truncate(&text, width.saturating_sub(size.len())))
+    }
+
+    /// A value that exists on one side only, on the line of its path if it fits there.
+    fn one_sided(&mut self, style: fn(&str) -> String, sign: &str, path: &str, raw: &RawJson) -> String {
+        let value = self.value(raw);
+        match self.width.is_none_or(|width| path.width() + value.width() + 2 <= width) {
+            true => format!("{} {path}  {}", style(sign), style(&value)),
+            false => format!("{} {path}\n        {}", style(sign), style(&value)),
+        }
     }
 
     fn change(&mut self, change: &FieldChange) -> String {
         let path = clean(change.path());
         match (&change.before(), &change.after()) {
-            (None, Some(after)) => format!("{} {path}  {}", green("+"), green(&self.value(after))),
-            (Some(before), None) => format!("{} {path}  {}", red("-"), red(&self.value(before))),
+            (None, Some(after)) => self.one_sided(green, "+", &path, after),
+            (Some(before), None) => self.one_sided(red, "-", &path, before),
             (Some(before), Some(after)) => {
                 let (before, after) = (self.value(before), self.value(after));
-                if before.len() + after.len() + path.len() <= MAX_WIDTH {
+                let on_one_line = before.width() + after.width() + path.width();
+                if self.width.is_none_or(|width| on_one_line + 2 <= width) {
                     format!("~ {path}  {} → {}", red(&before), green(&after))
                 } else {
                     format!(
@@ -145,12 +164,17 @@ impl Page {
 }
 
 /// What changed, in groups.
-fn page(diff: &Diff, full: bool, now: Timestamp) -> String {
-    let mut page = Page { text: String::new(), full, truncated: false };
+fn page(diff: &Diff, output: &Output, now: Timestamp) -> String {
+    let width = output.width().map_or(USUAL_WIDTH, |width| width.saturating_sub(INDENT));
+    let width = (!output.is_verbose()).then_some(width);
+    let mut page = Page { text: String::new(), width, truncated: false };
     for (name, entry) in [("from", &diff.from()), ("to  ", &diff.to())] {
         let header = &entry.header;
-        let at = format!("{}  {}", numbered_reference(entry), format::ago(header.created_at(), now));
-        let _ = writeln!(page.text, "{name} {}  {}", bold(header.snapshot_id().as_str()), dim(&at));
+        let age = format::ago(header.created_at(), now);
+        let id = short_id(entry);
+        let room = output.width().map_or(usize::MAX, |all| all.saturating_sub(id.len() + age.width() + 9));
+        let at = numbered(header.run_id(), header.sequence()).render(room);
+        let _ = writeln!(page.text, "{name} {}  {}", bold(id), dim(&format!("{at}  {age}")));
     }
     if diff.is_empty() {
         page.text.push_str("\nNo differences.\n");
@@ -170,7 +194,8 @@ fn page(diff: &Diff, full: bool, now: Timestamp) -> String {
         };
         page.group(name, lines);
         if name == "Step" {
-            page.group("Outcomes since", outcomes(diff));
+            let outcomes = outcomes(diff, page.width);
+            page.group("Outcomes since", outcomes);
         }
     }
     let known = |name: &str| GROUPS.iter().any(|(_, members)| members.contains(&name));
@@ -178,13 +203,13 @@ fn page(diff: &Diff, full: bool, now: Timestamp) -> String {
     let others = others.map(|c| page.change(c)).collect();
     page.group("Other", others);
     if page.truncated {
-        let (a, b) = (&diff.from().header.snapshot_id(), &diff.to().header.snapshot_id());
+        let (a, b) = (short_id(diff.from()), short_id(diff.to()));
         let _ = writeln!(page.text, "\n{}", dim(&format!("In full: milepost diff -v {a} {b}")));
     }
     page.text
 }
 
-fn outcomes(diff: &Diff) -> Vec<String> {
+fn outcomes(diff: &Diff, width: Option<usize>) -> Vec<String> {
     let line = |outcome: &Outcome| {
         let sign = match outcome.result {
             OutcomeResult::Pass => green("PASS"),
@@ -192,8 +217,8 @@ fn outcomes(diff: &Diff) -> Vec<String> {
             OutcomeResult::Warn => format::yellow("WARN"),
         };
         let more = if outcome.summary.is_empty() { String::new() } else { format!(": {}", outcome.summary) };
-        let more: String = clean(&more).chars().take(MAX_WIDTH).collect();
-        format!("{sign} {} {} ({} ms){more}", outcome.kind, clean(&outcome.name), outcome.duration_ms)
+        let line = format!("{} {} ({} ms){more}", outcome.kind, outcome.name, outcome.duration_ms);
+        format!("{sign} {}", truncate(&clean(&line), width.unwrap_or(usize::MAX)))
     };
     let left_out = (diff.outcomes_left_out() > 0)
         .then(|| format!("{} before them", counted(diff.outcomes_left_out(), "more outcome")));

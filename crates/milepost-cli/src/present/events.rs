@@ -5,6 +5,7 @@ use milepost::model::Event;
 use serde::Serialize;
 
 use super::damage::left_out;
+use super::table::truncate;
 use super::{Document, Note, Output, format};
 use crate::error::Result;
 
@@ -35,14 +36,19 @@ pub(crate) fn write_events(output: &Output, events: &[Event]) -> Result<()> {
     if output.json {
         return events.iter().try_for_each(|event| output.write_json(event));
     }
+    let width = output.width().filter(|_| !output.is_verbose()).unwrap_or(usize::MAX);
     let mut text = String::new();
     for event in events {
-        let about = event.snapshot_id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
+        let id = event.snapshot_id.as_ref().map(|id| id.short().unwrap_or(id.as_str()));
+        let id = id.map(|id| format!(" {id}")).unwrap_or_default();
+        let run = event.run_id.short().unwrap_or(event.run_id.as_str());
         let data = match event.data.get() {
             "{}" | "null" => String::new(),
             data => format!(" {}", format::clean(data)),
         };
-        text.push_str(&format!("{} {} {}{about}{data}\n", format::time(event.at), event.kind, event.run_id));
+        let line = format!("{} {} {run}{id}{data}", format::time(event.at), event.kind);
+        text.push_str(&truncate(&line, width));
+        text.push('\n');
     }
     if text.is_empty() { Ok(()) } else { output.write_text(&text) }
 }

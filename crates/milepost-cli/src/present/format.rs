@@ -3,6 +3,8 @@
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use milepost::model::PathText;
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
 
 pub(crate) use super::escape::{clean, clean_lines};
 
@@ -35,23 +37,51 @@ pub(crate) fn green(text: &str) -> String {
     styled(AnsiColor::Green.on_default(), text)
 }
 
-/// Adds one line for each value that is there, behind its label.
+/// Wraps a text within `width` columns. Lines after the first are indented by `indent`, where the text begins.
+pub(crate) fn wrap(text: &str, indent: usize, width: Option<usize>) -> String {
+    const NARROWEST: usize = 20;
+    let Some(width) = width else { return text.to_owned() };
+    textwrap::wrap(text, width.saturating_sub(indent).max(NARROWEST)).join(&format!("\n{:indent$}", ""))
+}
+
+/// Shortens a path to `width` columns. Its end stays, which is what tells paths apart.
+pub(crate) fn shorten_path(path: &str, width: usize) -> String {
+    if path.width() <= width {
+        return path.to_owned();
+    }
+    let from_end: Vec<&str> = path.graphemes(true).rev().collect();
+    let mut used = 1;
+    let fits = |part: &&&str| {
+        used += part.width();
+        used <= width
+    };
+    let end: Vec<&str> = from_end.iter().take_while(fits).copied().collect();
+    std::iter::once("…").chain(end.into_iter().rev()).collect()
+}
+
+/// Adds one line for each value that is present, after its label, which takes `indent` columns. Long values are wrapped.
 pub(crate) fn push_fields(
     text: &mut String,
+    width: Option<usize>,
+    indent: usize,
     label: impl Fn(&str) -> String,
     fields: impl IntoIterator<Item = (&'static str, Option<String>)>,
 ) {
     for (name, value) in fields {
-        let line = value.map(|value| format!("{} {}\n", label(name), clean(&value)));
+        let line = value.map(|value| format!("{}{}\n", label(name), wrap(&clean(&value), indent, width)));
         text.push_str(&line.unwrap_or_default());
     }
 }
 
-/// Adds a section: a heading, and below it lines of others; nothing where there are none.
-pub(crate) fn push_section(text: &mut String, heading: &str, lines: &[String]) {
+/// Adds a section: a heading, and below it recorded lines, which are wrapped. Nothing if there are no lines.
+pub(crate) fn push_section(text: &mut String, width: Option<usize>, heading: &str, lines: &[String]) {
+    /// Continued lines are indented further than the two columns of every line.
+    const INDENT: usize = 4;
     if !lines.is_empty() {
         text.push_str(&format!("\n{}\n", bold(heading)));
-        lines.iter().for_each(|line| text.push_str(&format!("  {}\n", clean(line))));
+        for line in lines {
+            text.push_str(&format!("  {}\n", wrap(&clean(line), INDENT, width)));
+        }
     }
 }
 
@@ -124,6 +154,11 @@ pub(crate) fn time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
+/// A time in a column whose heading names the time zone, UTC.
+pub(crate) fn short_time(at: Timestamp) -> String {
+    at.strftime("%m-%d %H:%M:%S").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +172,18 @@ mod tests {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(counted(1, "checkpoint"), "1 checkpoint");
+    }
+
+    #[test]
+    fn long_paths_keep_their_end() {
+        assert_eq!(shorten_path("/home/u/app/milepost.db", 40), "/home/u/app/milepost.db");
+        assert_eq!(shorten_path("/home/u/app/milepost.db", 16), "…app/milepost.db");
+    }
+
+    #[test]
+    fn wrapped_text_is_aligned_with_its_start() {
+        assert_eq!(wrap("one two three four five six", 4, Some(24)), "one two three four\n    five six");
+        assert_eq!(wrap("one two", 4, None), "one two");
     }
 
     #[test]

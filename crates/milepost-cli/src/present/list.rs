@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::damage::left_out;
 use super::run::phase;
-use super::table::{cell, lines, status, table};
+use super::table::{Column, Table, cell, checkpoint, numbered, status};
 use super::{Document, Note, Output, format};
 use crate::error::Result;
 
@@ -18,6 +18,8 @@ pub(crate) struct ListDocument {
     checkpoints: Vec<Row>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     damaged: Vec<Damage>,
+    /// Whether there are more than `--limit` allows.
+    more: bool,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -28,6 +30,9 @@ struct Row {
     listed: ListedCheckpoint,
     #[serde(flatten)]
     node: Option<LineageRow>,
+    /// How many characters of the short id identify it.
+    #[serde(skip)]
+    unique: Option<usize>,
 }
 
 /// The start of a row in the tree: a branch to the right, and a sign for a parent that is missing or in a cycle.
@@ -54,53 +59,72 @@ impl Row {
 }
 
 impl ListDocument {
-    pub(crate) fn new(listing: CheckpointList, tree: bool, now: Timestamp) -> Self {
+    /// A list of `listing`, of which `unique` characters of each short id identify it.
+    pub(crate) fn new(
+        listing: CheckpointList,
+        unique: &[Option<usize>],
+        more: bool,
+        tree: bool,
+        now: Timestamp,
+    ) -> Self {
         let all = listing.checkpoints;
-        let row = |node: LineageRow| Some(Row { listed: all.get(node.at)?.clone(), node: Some(node) });
-        let checkpoints = match tree {
-            true => lineage(&all).into_iter().filter_map(row).collect(),
-            false => all.into_iter().map(|listed| Row { listed, node: None }).collect(),
+        let row = |at: usize, node| {
+            let unique = unique.get(at).copied().flatten();
+            Some(Row { listed: all.get(at)?.clone(), node, unique })
         };
-        Self { checkpoints, damaged: listing.damaged, now }
+        let checkpoints = match tree {
+            true => lineage(&all).into_iter().filter_map(|node| row(node.at, Some(node))).collect(),
+            false => (0..all.len()).filter_map(|at| row(at, None)).collect(),
+        };
+        Self { checkpoints, damaged: listing.damaged, more, now }
     }
 }
 
 impl Document for ListDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if self.checkpoints.is_empty() {
-            output.message("no checkpoints");
+            output.message("No checkpoints.");
             return Ok(());
         }
-        let mut headings = vec!["ID", "RUN", "SAVED", "SOURCE", "STATUS", "PHASE", "MARKS", "SUMMARY"];
-        let named = |row: &Row| row.listed.entry().header.imported_id().is_some();
-        let has_names = self.checkpoints.iter().any(named);
-        if has_names {
-            headings.insert(1, "NAME");
-        }
-        let mut rows = table(output, &headings);
+        let mut table = Table::new(
+            output,
+            &[
+                Column::new("ID"),
+                Column::text("NAME", 12).optional(2),
+                Column::text("RUN", 12),
+                Column::new("SAVED"),
+                Column::new("STATUS"),
+                Column::text("PHASE", 8).optional(3),
+                Column::text("SOURCE", 12).optional(1),
+                Column::text("MARKS", 10).optional(4),
+                Column::text("SUMMARY", 20),
+            ],
+        );
         for row in &self.checkpoints {
             let header = &row.listed.entry().header;
             let text = |value: &Option<String>| cell(value.as_deref().unwrap_or_default());
             let branch = row.node.as_ref().map(branch).unwrap_or_default();
-            let mut cells = vec![
-                cell(format!("{branch}{}", header.snapshot_id())),
-                cell(format!("{}@{}", header.run_id(), header.sequence())),
+            table.add_row([
+                checkpoint(header.snapshot_id(), row.unique).behind(&branch),
+                text(header.imported_id()),
+                numbered(header.run_id(), header.sequence()),
                 cell(format::ago(header.created_at(), self.now)),
-                cell(source_details(row.listed.entry()).join(", ")),
                 status(header.status()),
                 cell(header.phase().as_ref().map(phase).unwrap_or_default()),
+                cell(source_details(row.listed.entry()).join(", ")),
                 cell(row.marks()),
                 text(header.summary()),
-            ];
-            if has_names {
-                cells.insert(1, text(header.imported_id()));
-            }
-            rows.add_row(cells);
+            ]);
         }
-        output.write_text(&lines(&rows))
+        output.write_text(&table.lines())
     }
 
     fn notes(&self) -> Vec<Note> {
-        left_out(&self.damaged, "damaged row", "names what is damaged")
+        let n = self.checkpoints.len();
+        let more = self.more.then(|| {
+            Note::Message(format!("These are the newest {n}; `milepost list --limit 0` shows all."))
+        });
+        let damaged = left_out(&self.damaged, "damaged row", "names what is damaged");
+        more.into_iter().chain(damaged).collect()
     }
 }

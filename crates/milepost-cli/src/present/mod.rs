@@ -276,6 +276,19 @@ impl Output {
         self.collected.is_none() && io::stdout().is_terminal()
     }
 
+    /// The number of columns that output should fit: those of the terminal, or `COLUMNS`. `None` for no limit.
+    pub(crate) fn width(&self) -> Option<usize> {
+        /// Terminals that do not know their width report 0.
+        const NARROWEST: usize = 20;
+        const USUAL: usize = 80;
+        if !self.is_terminal() {
+            return crate::config::columns().filter(|columns| *columns >= NARROWEST);
+        }
+        let size = terminal_size::terminal_size_of(io::stdout());
+        let columns = size.map_or(USUAL, |(terminal_size::Width(columns), _)| columns.into());
+        Some(if columns < NARROWEST { USUAL } else { columns })
+    }
+
     /// A line that says how far something is, on a terminal and only once it has lasted.
     pub(crate) fn progress(&self) -> Progress {
         Progress { shown: !self.quiet && io::stderr().is_terminal(), since: None, drawn: false }

@@ -8,7 +8,7 @@ use milepost::{Error, PruneAction, PruneReport, PruneStep, ReasonCode};
 use serde::Serialize;
 
 use super::format::{bytes, count, counted};
-use super::table::{cell, lines, table};
+use super::table::{Cell, Column, Table, cell, checkpoint, numbered, run};
 use super::{Document, Note, Output, format};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -44,8 +44,8 @@ impl Document for PruneDocument {
     fn notes(&self) -> Vec<Note> {
         let too_large = self.report.too_large().map(|taken| {
             format!(
-                "Warning: the store {} {}, more than {}, and no ended run is left that may go; \
-                 `milepost delete RUN` removes one, retain.max_store in milepost.toml is the bound",
+                "Warning: the store {} {}, more than {}, and no ended run is left to remove; \
+                 `milepost delete RUN` removes a run; `retain.max_store` in milepost.toml sets the limit",
                 if self.report.dry_run() { "would still take" } else { "still takes" },
                 bytes(taken),
                 bytes(self.max_bytes),
@@ -87,32 +87,43 @@ impl Document for PruneDocument {
 /// The table and one line that sums it up.
 pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> String {
     let mut text = String::new();
-    let mut shown = table(output, &["CHECKPOINT", "RUN", "SAVED", "BYTES", "", "WHY"]);
+    let mut shown = Table::new(
+        output,
+        &[
+            Column::new("ID"),
+            Column::text("RUN", 12),
+            Column::new("SAVED").optional(1),
+            Column::new("SIZE").right(),
+            Column::new("ACTION"),
+            Column::text("WHY", 20),
+        ],
+    );
     let verb = |action| match (action, report.dry_run()) {
-        (PruneAction::Remove, true) => "goes",
-        (PruneAction::Remove, false) => "gone",
-        (PruneAction::Compress, true) => "is compressed",
+        (PruneAction::Remove, true) => "remove",
+        (PruneAction::Remove, false) => "removed",
+        (PruneAction::Compress, true) => "compress",
         (PruneAction::Compress, false) => "compressed",
-        (PruneAction::Keep, _) => "stays",
+        (PruneAction::Keep, true) => "keep",
+        (PruneAction::Keep, false) => "kept",
     };
     let rows = rows(report, output.is_verbose());
     let most = if output.is_verbose() { usize::MAX } else { SHOWN };
-    for Row { name, run, bytes, step } in rows.iter().take(most) {
+    for Row { id, name, size, step } in rows.iter().take(most) {
         let reasons: Vec<_> = step.reasons().iter().map(ToString::to_string).collect();
         shown.add_row([
-            cell(name),
-            cell(run),
+            id.clone(),
+            name.clone(),
             cell(format::ago(step.created_at(), now)),
-            cell(count(*bytes)),
+            cell(bytes(*size)),
             cell(verb(step.action())),
             cell(reasons.join(", ")),
         ]);
     }
     if !rows.is_empty() {
-        text.push_str(&lines(&shown));
+        text.push_str(&shown.lines());
         if rows.len() > most {
             let more = count((rows.len() - most) as u64);
-            text.push_str(&format!(" … and {more} more: -v shows them all, --json has them too\n"));
+            text.push_str(&format!("… and {more} more; -v shows all\n"));
         }
         text.push('\n');
     }
@@ -121,31 +132,34 @@ pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> Str
 }
 
 struct Row<'a> {
-    name: String,
-    run: String,
-    bytes: u64,
+    id: Cell,
+    name: Cell,
+    size: u64,
     step: &'a PruneStep,
 }
 
-/// What changes, or everything; a run that goes as a whole is one row.
+/// The steps that change something, or all of them. A run that is removed as a whole is one row.
 fn rows(report: &PruneReport, all: bool) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
-    let mut whole: Option<&RunId> = None;
+    let mut removed_run: Option<&RunId> = None;
     for step in report.plan().iter().filter(|step| all || step.action() != PruneAction::Keep) {
-        let (run, bytes) = (step.run_id(), step.bytes());
-        let goes_whole = report.runs_removed().contains(run) && !all;
-        if let (true, Some(row)) = (goes_whole && whole == Some(run), rows.last_mut()) {
-            row.bytes += bytes;
+        let (id, size) = (step.run_id(), step.bytes());
+        let is_whole = report.runs_removed().contains(id) && !all;
+        if let (true, Some(row)) = (is_whole && removed_run == Some(id), rows.last_mut()) {
+            row.size += size;
             row.step = step;
             continue;
         }
-        whole = goes_whole.then_some(run);
-        rows.push(match goes_whole {
-            true => Row { name: "the whole run".to_owned(), run: run.to_string(), bytes, step },
-            false => {
-                let run = format!("{run}@{}", step.sequence());
-                Row { name: step.snapshot_id().to_string(), run, bytes, step }
-            }
+        removed_run = is_whole.then_some(id);
+        rows.push(match is_whole {
+            true => Row { id: cell("all"), name: run(id), size, step },
+            // Removed checkpoints can no longer be looked up, so no part of their ids is emphasised.
+            false => Row {
+                id: checkpoint(step.snapshot_id(), Some(0)),
+                name: numbered(id, step.sequence()),
+                size,
+                step,
+            },
         });
     }
     rows
@@ -155,24 +169,28 @@ fn rows(report: &PruneReport, all: bool) -> Vec<Row<'_>> {
 fn summary(report: &PruneReport) -> String {
     let runs = match report.runs_removed().len() as u64 {
         0 => String::new(),
-        n => format!(" ({} as a whole)", counted(n, "run")),
+        n => format!(", among them {} as a whole", counted(n, "run")),
     };
     let removed = format!("{}{runs}", counted(report.removed(), "checkpoint"));
-    let (compressed, kept) = (count(report.compressed()), count(report.kept()));
+    let kept = count(report.kept());
     let freed = bytes(report.bytes_freed());
     let nothing = match (report.dry_run(), report.failed().is_empty()) {
-        (true, _) => "Nothing would go or be compressed",
+        (true, _) => "Nothing would be removed or compressed",
         (false, false) => "Nothing was removed or compressed",
         (false, true) => "Nothing to remove or compress",
     };
-    match (report.dry_run(), report.removed() + report.compressed()) {
-        (_, 0) => format!("{nothing}; {} stay.\n", counted(report.kept(), "checkpoint")),
-        (true, _) => format!(
-            "{removed} would go, {compressed} would be compressed, {kept} stay. About {freed} would come back{}.\n",
-            if report.compressed() > 0 { ", without what compression wins" } else { "" }
-        ),
-        (false, _) => {
-            format!("{removed} removed, {compressed} compressed, {kept} stay. {freed} came back.\n")
-        }
+    let would = if report.dry_run() { "would be " } else { "" };
+    if report.removed() + report.compressed() == 0 {
+        return format!("{nothing}; {} kept.\n", counted(report.kept(), "checkpoint"));
     }
+    let compressed = match report.compressed() {
+        0 => String::new(),
+        n => format!(", {} {would}compressed", count(n)),
+    };
+    let freed = match (report.dry_run(), report.compressed()) {
+        (true, 0) => format!("About {freed} would be freed"),
+        (true, _) => format!("About {freed} would be freed, besides what compression saves"),
+        (false, _) => format!("{freed} freed"),
+    };
+    format!("{removed} {would}removed{compressed}, {kept} kept. {freed}.\n")
 }

@@ -9,9 +9,10 @@ use milepost::internal::engine::{ResumeDecision, RunAssessment, RunState};
 use milepost::model::{CheckpointId, InterruptionKind, Phase, RunId};
 use milepost::{ReasonCode, Status};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::damage::Fallback;
-use super::format::{bold, clean, counted, dim, push_fields, yellow};
+use super::format::{bold, clean, dim, push_fields, yellow};
 use super::{Document, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -99,6 +100,8 @@ pub(crate) struct Examination {
     pub(crate) others: usize,
     /// Whether only the decision is wanted.
     pub(crate) check: bool,
+    /// An agent on this machine that could continue the run.
+    pub(crate) agent: Option<&'static str>,
 }
 
 /// What `--format` asks for.
@@ -211,7 +214,7 @@ impl DecisionDocument {
             Subject::Run(run) if run.check => output.write_text(&verdict(&run.overview, &run.from)),
             Subject::Run(run) => {
                 if with_page {
-                    output.write_text(&page(run))?;
+                    output.write_text(&page(run, output.width()))?;
                 } else if !self.decision.verdict.eligible {
                     output.message(verdict(&run.overview, &run.from).trim_end());
                 }
@@ -288,8 +291,8 @@ fn verdict(overview: &Overview, from: &RunAssessment) -> String {
 }
 
 /// What a person asks first.
-fn page(examination: &Examination) -> String {
-    let Examination { overview, from, workspace, others, .. } = examination;
+fn page(examination: &Examination, width: Option<usize>) -> String {
+    let Examination { overview, from, workspace, others, agent, .. } = examination;
     let mut text = String::new();
     let name = clean(&overview.name());
     let _ = match from.decision.eligible {
@@ -308,22 +311,33 @@ fn page(examination: &Examination) -> String {
         ("Run", Some(format!("{}{by}", overview.run_id))),
         ("Doing", overview.doing.clone()),
         ("Stopped", Some(format!("{}: {}{detail}", overview.stopped, overview.why()))),
-        ("Had run", Some(format!("{}{sessions}", overview.lasted))),
+        ("Ran for", Some(format!("{}{sessions}", overview.lasted))),
         ("In", overview.worktree.clone()),
         ("Uncommitted", uncommitted),
         ("Branch", branch),
         ("Failed last", overview.failed.clone()),
     ];
     let label = |name: &str| format!("{} ", bold(&format!("{name:<11}")));
-    push_fields(&mut text, label, fields.into_iter().chain(actions));
+    push_fields(&mut text, width, 12, label, fields.into_iter().chain(actions));
     text.push('\n');
-    if *others > 0 {
-        let n = counted(*others as u64, "other run");
-        text.push_str(&dim(&format!("{n} could be resumed as well: milepost status\n")));
+    let name = overview.run_id.short().unwrap_or(overview.run_id.as_str());
+    let commands = [
+        agent.map(|agent| {
+            (format!("milepost resume {name} --with {agent}"), "start an agent with this brief")
+        }),
+        Some((format!("milepost resume {name} --dismiss"), "stop offering this run")),
+        (*others > 0).then(|| ("milepost status".to_owned(), "list other runs that could be resumed")),
+    ];
+    let commands: Vec<_> = commands.into_iter().flatten().collect();
+    let longest = commands.iter().map(|(command, _)| command.width()).max().unwrap_or_default();
+    for (command, what) in commands {
+        let line = match width {
+            Some(width) if longest + 2 + what.width() > width => format!("{command}\n  {what}"),
+            _ => format!("{command:longest$}  {what}"),
+        };
+        text.push_str(&dim(&line));
+        text.push('\n');
     }
-    text.push_str(&dim(&format!(
-        "milepost resume {} --with claude-code  starts an agent with the brief below; --dismiss stops offering it\n\n",
-        overview.run_id
-    )));
+    text.push('\n');
     text
 }

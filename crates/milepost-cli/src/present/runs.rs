@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::Cell;
 use jiff::Timestamp;
 use milepost::model::RunRecord;
 use milepost::{RunDetail, RunSummary};
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 use super::format::{ago, bold, clean, counted, lasting, push_fields, push_section, time};
 use super::run::{RunDocument, RunParts, owner, phase};
-use super::table::{cell, lines, status, table};
+use super::table::{Cell, Column, Table, cell, run, state, status};
 use super::{Document, Output, work_items};
 use crate::error::Result;
 
@@ -48,18 +47,29 @@ impl RunsDocument {
 impl Document for RunsDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if let Some(detail) = &self.detail {
-            return output.write_text(&page(detail, self.now));
+            return output.write_text(&page(detail, output.width(), self.now));
         }
         if self.runs.is_empty() {
-            output.message("no runs");
+            output.message("No runs.");
             return Ok(());
         }
-        let headings = ["", "RUN", "TITLE", "STATUS", "LAST WRITE", "CHECKPOINTS", "WHERE", "OWNER"];
-        let mut rows = table(output, &headings);
+        let mut rows = Table::new(
+            output,
+            &[
+                Column::new("").optional(9),
+                Column::text("RUN", 12),
+                Column::text("TITLE", 16).optional(8),
+                Column::new("STATUS"),
+                Column::new("WRITTEN"),
+                Column::new("SAVES").right(),
+                Column::new("OWNER").optional(2),
+                Column::text("WHERE", 10).optional(1),
+            ],
+        );
         for run in &self.runs {
             rows.add_row(row(&run.summary, &self.worktree, self.now));
         }
-        output.write_text(&lines(&rows))
+        output.write_text(&rows.lines())
     }
 }
 
@@ -67,24 +77,19 @@ fn row(summary: &RunSummary, worktree: &str, now: Timestamp) -> Vec<Cell> {
     let record = match &summary.record() {
         Ok(record) => record,
         Err(damage) => {
-            return vec![
-                cell(""),
-                cell(summary.run_id().as_str()),
-                cell(damage.to_string()),
-                cell("damaged"),
-            ];
+            return vec![cell(""), run(summary.run_id()), cell(damage.to_string()), state("damaged")];
         }
     };
     let text = |value: &Option<String>| cell(value.as_deref().unwrap_or_default());
     vec![
         cell(if is_here(record, worktree) { "*" } else { "" }),
-        cell(summary.run_id().as_str()),
+        run(summary.run_id()),
         text(record.title()),
         status(record.status()),
         cell(ago(record.updated_at(), now)),
         cell(summary.checkpoints().to_string()),
+        cell(summary.owner().map(|_| owner(summary)).unwrap_or_default()),
         cell(location(record, worktree)),
-        cell(owner(summary)),
     ]
 }
 
@@ -107,7 +112,7 @@ fn is_here(record: &RunRecord, worktree: &str) -> bool {
 }
 
 /// One run on a page.
-fn page(detail: &RunDetail, now: Timestamp) -> String {
+fn page(detail: &RunDetail, width: Option<usize>, now: Timestamp) -> String {
     let summary = &detail.summary();
     let mut text = format!("{}\n", bold(summary.run_id().as_str()));
     let record = match &summary.record() {
@@ -123,7 +128,9 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
         format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions(), "session"));
     push_fields(
         &mut text,
-        |name| format!("  {name:<12}"),
+        width,
+        15,
+        |name| format!("  {name:<13}"),
         [
             ("title", record.title().clone()),
             ("plan", record.plan().clone()),
@@ -150,7 +157,7 @@ fn page(detail: &RunDetail, now: Timestamp) -> String {
         ("Decisions", work_items::decisions(working.decisions())),
         ("Log", work_items::log(working.log())),
     ] {
-        push_section(&mut text, heading, &lines);
+        push_section(&mut text, width, heading, &lines);
     }
     text
 }

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 
 use super::format::{self, ago, bold, clean};
 use super::run::state_name;
-use super::table::{cell, lines, table};
+use super::table::{Column, Table, cell, run, state};
 use super::{Document, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -115,7 +115,7 @@ impl StatusRow {
 impl Document for StatusDocument {
     fn render(&self, output: &Output) -> Result<()> {
         let mut text = match &self.store {
-            Some(store) => self.store_lines(store),
+            Some(store) => self.store_lines(store, output.width()),
             None => self.missing_lines(),
         };
         if self.store.is_some() {
@@ -149,10 +149,14 @@ impl StatusDocument {
         format!("{} in {folder}", format::counted(self.waiting, "checkpoint"))
     }
 
-    fn store_lines(&self, store: &str) -> String {
-        let mut text = format!("{}  {}, {}\n", bold("Store"), clean(store), format::bytes(self.bytes));
+    fn store_lines(&self, store: &str, width: Option<usize>) -> String {
+        let size = format::bytes(self.bytes);
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub("Store  ".len() + size.len() + 3));
+        let store = format::shorten_path(&clean(store), room);
+        let mut text = format!("{}  {store} ({size})\n", bold("Store"));
         if let Some(warning) = &self.warning {
-            let _ = writeln!(text, "{}  {}", format::yellow("Warning"), clean(warning));
+            let _ =
+                writeln!(text, "{}  {}", format::yellow("Warning"), format::wrap(&clean(warning), 9, width));
         }
         if self.waiting > 0 {
             let (waiting, saves) = (bold("Waiting"), self.waiting_in_outbox());
@@ -187,29 +191,40 @@ impl StatusDocument {
         }
         let mut text = String::new();
         if !current.is_empty() {
-            let mut shown = table(output, &["RUN", "STATE", "WHY", "SAVED", "WHERE", "ABOUT"]);
+            let mut shown = Table::new(
+                output,
+                &[
+                    Column::text("RUN", 14),
+                    Column::new("STATE"),
+                    Column::text("WHY", 13).optional(2),
+                    Column::new("SAVED"),
+                    Column::text("WHERE", 8).optional(1),
+                    Column::text("ABOUT", 20),
+                ],
+            );
             for row in current {
                 let summary = &row.summary;
                 let saved = summary.latest().as_ref().map(|entry| ago(entry.header.created_at(), self.now));
                 let folder = match summary.intact().and_then(RunRecord::folder) {
-                    Some(folder) if *folder == self.worktree => "here",
-                    Some(folder) => folder.rsplit('/').next().unwrap_or_default(),
-                    None => "-",
+                    Some(folder) if *folder != self.worktree => folder.rsplit('/').next().unwrap_or_default(),
+                    _ => "",
                 };
                 shown.add_row([
-                    cell(summary.run_id().as_str()),
-                    cell(row.standing),
+                    run(summary.run_id()),
+                    state(row.standing),
                     cell(row.why()),
-                    cell(saved.unwrap_or_else(|| "-".to_owned())),
+                    cell(saved.unwrap_or_else(|| "never".to_owned())),
                     cell(folder),
                     cell(row.about().unwrap_or_default()),
                 ]);
             }
-            text.push_str(&lines(&shown));
+            text.push_str(&shown.lines());
         }
         if let Some(last) = self.ended.first() {
             let n = format::counted(self.ended.len() as u64, "run");
-            let _ = writeln!(text, "{n} ended, last {} ({})", last.summary.run_id(), last.standing);
+            let name = last.summary.run_id();
+            let name = clean(name.short().unwrap_or(name.as_str()));
+            let _ = writeln!(text, "{n} ended, most recently {name} ({})", last.standing);
         }
         text
     }

@@ -3,14 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use comfy_table::CellAlignment;
 use milepost::format_duration;
 use milepost::model::OutcomeResult;
 use milepost::{Summary, SummaryLine};
 use serde::Serialize;
 
-use super::format::{bold, bytes, clean, count, counted, dim, path, red, time};
-use super::table::{cell, lines, status, table};
+use super::format::{bold, bytes, clean, count, counted, dim, path, red, short_time};
+use super::table::{Column, Table, cell, status};
 use super::{Document, Output};
 use crate::error::Result;
 
@@ -85,28 +84,34 @@ fn checkpoints(output: &Output, summary: &Summary) -> String {
         return "No checkpoints.\n".to_owned();
     }
     let hidden = if output.is_verbose() { 0 } else { all.len().saturating_sub(SHOWN) };
-    let header =
-        ["NUMBER", "CREATED", "ELAPSED", "SOURCE", "STATUS", "CHANGED", "FILES", "WATCHED", "MEMORY"];
-    let mut shown = table(output, &header);
-    for column in [0, 6, 7, 8] {
-        if let Some(column) = shown.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let mut shown = Table::new(
+        output,
+        &[
+            Column::new("#").right(),
+            Column::new("SAVED (UTC)"),
+            Column::new("ELAPSED").right(),
+            Column::new("SOURCE").optional(2),
+            Column::new("STATUS"),
+            Column::new("CHANGED").optional(3),
+            Column::new("FILES").right(),
+            Column::new("WATCHED").right().optional(1),
+            Column::new("MEMORY").right().optional(4),
+        ],
+    );
     for line in &all[hidden..] {
         shown.add_row([
             cell(line.number().to_string()),
-            cell(time(line.timestamp())),
+            cell(short_time(line.timestamp())),
             cell(lasting(line.duration())),
             cell(line.source().as_str()),
             status(line.status()),
             cell(changed(line)),
             cell(count(line.files_modified())),
-            cell(count(line.aiwg_files())),
-            cell(line.rss().map_or("-".to_owned(), bytes)),
+            cell(if line.aiwg_files() == 0 { String::new() } else { count(line.aiwg_files()) }),
+            cell(line.rss().map(bytes).unwrap_or_default()),
         ]);
     }
-    let mut text = lines(&shown);
+    let mut text = shown.lines();
     if hidden > 0 {
         let _ = writeln!(text, "{}", dim(&format!("  {} before these: -v shows all", count(hidden as u64))));
     }
@@ -119,7 +124,7 @@ fn changed(line: &SummaryLine) -> String {
     let kinds = [(git.modified(), "M"), (git.staged(), "S"), (git.untracked(), "?")];
     let counts: Vec<_> =
         kinds.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| format!("{}{kind}", count(*n))).collect();
-    if counts.is_empty() { "-".to_owned() } else { counts.join(" ") }
+    counts.join(" ")
 }
 
 fn memory(text: &mut String, summary: &Summary) {
@@ -143,17 +148,25 @@ fn sessions(text: &mut String, output: &Output, summary: &Summary) {
         return;
     }
     let _ = writeln!(text, "\n{}", bold("Sessions"));
-    let mut shown = table(output, &["SESSION", "STARTED", "LASTED", "CHECKPOINTS"]);
+    let mut shown = Table::new(
+        output,
+        &[
+            Column::text("SESSION", 12),
+            Column::new("STARTED (UTC)"),
+            Column::new("LASTED").right(),
+            Column::new("CHECKPOINTS"),
+        ],
+    );
     for session in summary.sessions() {
         let numbers = format!("{} ({}…{})", session.total(), session.first(), session.last());
         shown.add_row([
             cell(session.session_id()),
-            cell(time(session.started_at())),
+            cell(short_time(session.started_at())),
             cell(lasting(session.total_duration())),
             cell(numbers),
         ]);
     }
-    text.push_str(&lines(&shown));
+    text.push_str(&shown.lines());
 }
 
 fn section(text: &mut String, name: &str, all: impl Iterator<Item = String>, n: usize, output: &Output) {

@@ -11,7 +11,7 @@ use milepost::internal::trust::StoreRecord;
 use serde::Serialize;
 
 use super::format::{bold, bytes, clean, counted, time};
-use super::table::{cell, lines, table};
+use super::table::{Column, Table, cell};
 use super::{Document, Note, Output};
 use crate::error::Result;
 
@@ -85,11 +85,11 @@ impl Document for TrustDocument {
                 "No store was created or trusted on this machine yet.\n".to_owned()
             }
             Self::List(list) => {
-                let mut rows = table(output, &["STORE", "SINCE"]);
+                let mut rows = Table::new(output, &[Column::new("STORE"), Column::new("SINCE")]);
                 for store in &list.stores {
                     rows.add_row([cell(&store.store), cell(time(store.trusted_at))]);
                 }
-                lines(&rows)
+                rows.lines()
             }
             Self::Revoke(revocation) => {
                 if revocation.covered {

@@ -1,4 +1,4 @@
-//! `agents install` and `uninstall` on real files: what comes back, to the byte.
+//! `agents install` and `uninstall` on real files: uninstalling restores every byte.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::TestEnvironment;
 
-/// Every file and folder below a folder, with its content.
+/// Returns every file and folder below `root`, with the content of the files.
 fn tree(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -36,7 +36,7 @@ impl TestEnvironment {
         std::fs::read_to_string(self.project().join(name)).unwrap()
     }
 
-    /// The installed things of an agent in a scope, part by part.
+    /// The state of each installed part of an agent in a scope.
     pub(crate) fn states(&self, agent: &str, scope: usize) -> Vec<String> {
         let status = self.json(&["agents", "status", agent]);
         let parts = status["agents"][0]["scopes"][scope]["parts"].as_array().unwrap().clone();
@@ -44,7 +44,7 @@ impl TestEnvironment {
     }
 }
 
-/// Files that people start from, and whether only an agent that reads comments takes them.
+/// Settings files before an install, and whether only an agent that reads comments accepts them.
 const STARTS: [(&str, bool); 14] = [
     ("", false),
     ("\n\n", false),
@@ -84,7 +84,7 @@ fn settings(agent: &str) -> &'static [&'static str] {
 }
 
 #[test]
-fn twice_in_and_once_out_leaves_every_byte() {
+fn installing_twice_and_uninstalling_once_restores_every_byte() {
     for agent in ["claude-code", "gemini", "codex", "opencode"] {
         let reads_comments = matches!(agent, "gemini" | "opencode");
         let missing = std::iter::once((None, false));
@@ -117,7 +117,7 @@ fn twice_in_and_once_out_leaves_every_byte() {
 }
 
 #[test]
-fn codex_toml_keeps_every_byte_too() {
+fn uninstalling_restores_every_byte_of_codex_toml() {
     for start in [
         "",
         "model = \"m\"  # mine\n\n# end",
@@ -144,7 +144,7 @@ fn codex_toml_keeps_every_byte_too() {
 }
 
 #[test]
-fn another_machine_can_take_back_what_was_committed() {
+fn another_machine_can_uninstall_committed_settings() {
     let env = TestEnvironment::new();
     let text = "{\n  \"a\": 1\n}\n";
     for name in [".claude/settings.json", ".gemini/settings.json", ".codex/hooks.json", "opencode.json"] {
@@ -152,7 +152,7 @@ fn another_machine_can_take_back_what_was_committed() {
     }
     env.put(".codex/config.toml", "a = 1");
     env.run(&["agents", "install", "--all", "--project"]).exits(0);
-    // A teammate has no record, and no backups.
+    // A teammate has neither the installation record nor the backups.
     std::fs::remove_dir_all(env.path("home/.local")).unwrap();
     for name in [
         ".claude/settings.json",
@@ -172,7 +172,7 @@ fn another_machine_can_take_back_what_was_committed() {
 }
 
 #[test]
-fn what_the_user_changed_meanwhile_stays() {
+fn changes_by_the_user_survive_uninstalling() {
     let env = TestEnvironment::new();
     env.put(".gemini/settings.json", "{\n  \"hooks\": {},\n  \"theme\": \"dark\"\n}\n");
     env.run(&["agents", "install", "gemini", "claude-code", "--project"]).exits(0);
@@ -194,7 +194,7 @@ fn what_the_user_changed_meanwhile_stays() {
 }
 
 #[test]
-fn an_invalid_file_is_refused_and_the_agent_left_alone() {
+fn an_agent_with_an_invalid_settings_file_is_not_changed() {
     let env = TestEnvironment::new();
     env.put(".claude/settings.json", "{\n  \"a\": 1,\n  \"b\"\n}\n");
     env.write("opencode.json", b"{\"a\": \"\xff\"}");
@@ -203,8 +203,8 @@ fn an_invalid_file_is_refused_and_the_agent_left_alone() {
     assert_eq!(ran.reason(), "agent_settings_invalid");
     assert!(ran.stderr.contains("line 4: expected colon"), "{ran:?}");
     assert!(ran.stdout.contains("it is not UTF-8 text"), "{ran:?}");
-    assert_eq!(tree(&env.project()), before, "not even the other files of these agents");
-    // Another agent is set up all the same.
+    assert_eq!(tree(&env.project()), before, "their other files are unchanged too");
+    // Another agent is still set up.
     env.run(&["agents", "install", "claude-code", "gemini", "--project"]).exits(3);
     assert_eq!(env.states("gemini", 1), ["current", "current", "current"]);
     assert_eq!(env.states("claude-code", 1)[0], "invalid");
@@ -241,7 +241,7 @@ fn a_dry_run_shows_the_diff_and_changes_nothing() {
 }
 
 #[test]
-fn the_users_scope_is_the_default_and_goes_where_each_agent_looks() {
+fn the_user_scope_is_the_default_and_uses_each_agents_folders() {
     let mut env = TestEnvironment::new();
     std::fs::create_dir_all(env.path("home/.claude")).unwrap();
     env.write("../home/.claude.json", "{\"numStartups\": 3}");
@@ -268,7 +268,7 @@ fn the_users_scope_is_the_default_and_goes_where_each_agent_looks() {
     let mut after = tree(&env.path("home"));
     after.retain(|path, _| !path.starts_with(".local"));
     assert_eq!(after, before);
-    // The agents' own variables.
+    // The agents' own environment variables move their folders.
     for (name, folder) in
         [("CLAUDE_CONFIG_DIR", "c"), ("CODEX_HOME", "x"), ("GEMINI_CLI_HOME", "g"), ("XDG_CONFIG_HOME", "o")]
     {
@@ -290,7 +290,7 @@ fn the_users_scope_is_the_default_and_goes_where_each_agent_looks() {
 }
 
 #[test]
-fn folders_that_moved_are_remembered() {
+fn uninstalling_covers_folders_that_moved() {
     let env = TestEnvironment::new();
     let settings = env.path("home/.claude/settings.json");
     env.run(&["agents", "install", "claude-code"]).exits(0);
@@ -303,7 +303,7 @@ fn folders_that_moved_are_remembered() {
 }
 
 #[test]
-fn everywhere_is_every_project_and_the_user() {
+fn everywhere_covers_the_user_and_every_project() {
     let env = TestEnvironment::new();
     let other = env.path("other");
     std::fs::create_dir(&other).unwrap();
@@ -325,7 +325,7 @@ fn everywhere_is_every_project_and_the_user() {
 
 #[cfg(unix)]
 #[test]
-fn links_and_rights_stay() {
+fn links_and_permissions_are_preserved() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let env = TestEnvironment::new();
     std::fs::create_dir_all(env.project().join(".gemini")).unwrap();
@@ -354,7 +354,7 @@ fn links_and_rights_stay() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_and_the_rest_is_done() {
+fn a_failed_write_is_reported_and_the_rest_is_installed() {
     let env = TestEnvironment::new();
     env.put(".claude", "a file, not a folder");
     let ran = env.run(&["agents", "install", "claude-code", "--project", "--json"]).exits(3);
@@ -362,7 +362,7 @@ fn what_cannot_be_written_is_said_and_the_rest_is_done() {
     assert!(env.text(".mcp.json").contains("milepost") && env.text(".claude") == "a file, not a folder");
     env.run(&["agents", "uninstall", "claude-code", "--project"]).exits(0);
     assert!(!env.project().join(".mcp.json").exists());
-    // A state folder that cannot be: the files themselves are enough.
+    // Without a state folder, the settings files alone are enough to uninstall.
     std::fs::remove_dir_all(env.path("home/.local")).unwrap();
     env.write("../home/.local", "no folder");
     env.put(".gemini/settings.json", "{\"a\":1}");
@@ -373,7 +373,7 @@ fn what_cannot_be_written_is_said_and_the_rest_is_done() {
 }
 
 #[test]
-fn what_was_undone_by_hand_is_no_trouble() {
+fn uninstalling_works_after_manual_changes() {
     let env = TestEnvironment::new();
     env.put(".gemini/settings.json", "{}");
     let before = tree(&env.project());
@@ -385,7 +385,7 @@ fn what_was_undone_by_hand_is_no_trouble() {
     env.run(&["agents", "uninstall", "--all", "--project"]).exits(0);
     assert_eq!(tree(&env.project()), before);
     assert!(!env.path("home/.local/state/milepost/agents.json").exists());
-    // Removed, set up again, and taken back: the file was not there in between.
+    // The user removed the file between two installs, so uninstalling removes it.
     env.run(&["agents", "install", "gemini", "--project"]).exits(0);
     std::fs::remove_dir_all(env.project().join(".gemini")).unwrap();
     env.run(&["agents", "install", "gemini", "--project"]).exits(0);

@@ -1,11 +1,11 @@
-//! What `agents` sets up and says about it: what is stale, what is the user's own, what is left to do; `init --agents`.
+//! What `agents` installs and reports: stale entries, the user's own files and remaining steps. Also `init --agents`.
 
 use serde_json::Value;
 
 use crate::TestEnvironment;
 
 #[test]
-fn stale_entries_are_named_and_mended() {
+fn stale_entries_are_reported_and_updated() {
     let env = TestEnvironment::new();
     let old =
         r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "milepost hook claude-code"}]}]}}"#;
@@ -28,7 +28,7 @@ fn stale_entries_are_named_and_mended() {
 }
 
 #[test]
-fn what_is_the_users_own_is_left_alone() {
+fn the_users_own_files_are_not_changed() {
     let env = TestEnvironment::new();
     env.put(".claude/commands/checkpoint.md", "my own");
     env.put(".mcp.json", r#"{"mcpServers": {"milepost": {"command": "docker"}}}"#);
@@ -41,7 +41,7 @@ fn what_is_the_users_own_is_left_alone() {
 }
 
 #[test]
-fn hooks_are_silent_where_the_binary_is_missing_and_pass_on_what_comes_where_it_is_there() {
+fn hooks_are_silent_without_the_binary_and_pass_it_their_input() {
     let env = TestEnvironment::new();
     env.run(&["agents", "install", "claude-code", "gemini", "codex", "--project"]).exits(0);
     let bin = env.path("bin");
@@ -59,7 +59,7 @@ fn hooks_are_silent_where_the_binary_is_missing_and_pass_on_what_comes_where_it_
             let hook = &groups[0]["hooks"][0];
             let command = hook["command"].as_str().unwrap();
             let timeout = hook["timeout"].as_u64().unwrap();
-            assert_eq!(timeout >= 1000, agent == "gemini", "{event}: milliseconds for Gemini alone");
+            assert_eq!(timeout >= 1000, agent == "gemini", "{event}: only Gemini uses milliseconds");
             assert!(agent != "codex" || event != "SessionEnd" || timeout <= 3);
             if event != "SessionStart" {
                 continue;
@@ -75,7 +75,7 @@ fn hooks_are_silent_where_the_binary_is_missing_and_pass_on_what_comes_where_it_
                         .stderr(std::process::Stdio::piped())
                         .spawn()
                         .ok()?;
-                    // More than a pipe holds: somebody has to take it.
+                    // More than a pipe can buffer, so the hook has to read it.
                     let written = child.stdin.take().unwrap().write_all(&vec![b'x'; 300_000]);
                     let output = child.wait_with_output().unwrap();
                     assert!(
@@ -94,7 +94,7 @@ fn hooks_are_silent_where_the_binary_is_missing_and_pass_on_what_comes_where_it_
 }
 
 #[test]
-fn codex_is_told_apart_where_both_scopes_would_run() {
+fn codex_installed_in_both_scopes_is_reported() {
     let env = TestEnvironment::new();
     env.run(&["agents", "install", "codex"]).exits(0);
     let ran = env.run(&["agents", "install", "codex", "--project"]).exits(0);
@@ -104,7 +104,7 @@ fn codex_is_told_apart_where_both_scopes_would_run() {
 }
 
 #[test]
-fn names_are_checked_and_switches_are_seen() {
+fn agent_names_are_checked_and_disabled_hooks_are_reported() {
     let env = TestEnvironment::new();
     let ran = env.run(&["agents", "install"]).exits(2);
     assert!(ran.stderr.contains("claude-code, gemini, codex, opencode"), "{ran:?}");
@@ -120,7 +120,7 @@ fn names_are_checked_and_switches_are_seen() {
 }
 
 #[test]
-fn init_sets_agents_up_only_when_told() {
+fn init_sets_up_agents_only_on_request() {
     let env = TestEnvironment::new();
     assert_eq!(env.json(&["init", "--yes"])["agents"], serde_json::json!([]));
     assert!(!env.path("home/.claude").exists());

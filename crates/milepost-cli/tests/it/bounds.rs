@@ -1,4 +1,4 @@
-//! Bounds of memory and time: what a project or a tool provides may be huge, and hooks and commands stay small and quick.
+//! Memory and time limits: hooks and commands stay small and fast even if a project or a tool provides huge data.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::TestEnvironment;
 use crate::environment::{Ran, finished};
 
-/// Runs the binary with so many MiB of memory that it may allocate.
+/// Runs the binary with a limit of `mebibytes` MiB on the memory that it allocates.
 fn within(env: &TestEnvironment, mebibytes: u64, stdin: &[u8], args: &[&str]) -> Ran {
     let line = format!("ulimit -d {} && exec \"$0\" \"$@\"", mebibytes << 10);
     let mut command = env.program("bash");
@@ -21,7 +21,7 @@ fn sparse(path: &Path, size: u64) {
 }
 
 #[test]
-fn a_hook_takes_little_memory_whatever_a_tool_returns() {
+fn a_hook_uses_little_memory_for_huge_tool_responses() {
     let env = TestEnvironment::repository();
     env.run(&["init", "--agents", "none"]).exits(0);
     let size = 60_000_000;
@@ -80,7 +80,7 @@ fn a_huge_transcript_is_recorded_without_a_digest() {
 }
 
 #[test]
-fn recorded_numbers_without_bounds_do_no_harm() {
+fn the_largest_possible_numbers_in_a_record_cause_no_panic() {
     const FORGE: &str = "
 import sys, json, hashlib
 lines = open('r1.bundle').read().splitlines()
@@ -138,10 +138,10 @@ fn a_program_called_git_in_the_project_is_not_run() {
         for folder in [&project, &deep] {
             env.run_in(folder, &["save", "--run", "r", "--summary", first]).exits(0);
         }
-        assert!(!trace.exists(), "a program of the project ran with PATH={first}:…");
+        assert!(!trace.exists(), "the project's program ran with PATH={first}:…");
     }
     let shown = env.json(&["show", "latest", "--run", "r"]);
-    assert!(shown.to_string().contains("\"branch\":\"main\""), "git itself was asked: {shown}");
+    assert!(shown.to_string().contains("\"branch\":\"main\""), "the real git was run: {shown}");
 }
 
 #[test]
@@ -158,9 +158,9 @@ fn a_linked_lock_file_is_named_as_the_reason() {
     assert!(ran.stderr.contains("regular file") && !ran.stderr.contains("free some space"), "{ran:#?}");
 }
 
-/// What a project's file may not decide: it would refuse saves, keep less, or stop runs from being continued.
+/// These settings could refuse saves, keep less or stop runs from being resumed, so they need trust.
 #[test]
-fn an_untrusted_project_cannot_refuse_more_or_keep_less() {
+fn an_untrusted_project_cannot_tighten_limits_or_keep_less() {
     let env = TestEnvironment::new();
     env.write(
         "milepost.toml",
@@ -176,7 +176,7 @@ fn an_untrusted_project_cannot_refuse_more_or_keep_less() {
 }
 
 #[test]
-fn a_value_that_cannot_be_used_is_told_when_a_session_begins() {
+fn an_invalid_setting_is_reported_when_a_session_begins() {
     let env = TestEnvironment::new();
     env.run(&["init", "--agents", "none"]).exits(0);
     env.write("milepost.toml", "[hooks]\nprompts = \"loud\"\n");
@@ -193,14 +193,14 @@ fn a_value_that_cannot_be_used_is_told_when_a_session_begins() {
 }
 
 #[test]
-fn a_configuration_file_is_small() {
+fn a_large_configuration_file_is_refused() {
     let env = TestEnvironment::new();
     env.write("milepost.toml", (0..7000).map(|n| format!("[t{n}.a]\n")).collect::<String>());
     let ran = env.run(&["save", "--json"]).exits(12);
     assert!(ran.stderr.contains("larger than 64 KiB"), "{ran:#?}");
 }
 
-/// A repository with a submodule, and a trusted store in it.
+/// The store is in a submodule and is trusted until the submodule's git tracks it.
 #[test]
 fn a_store_that_a_submodule_tracks_is_foreign() {
     let env = TestEnvironment::repository();
@@ -220,7 +220,7 @@ fn a_store_that_a_submodule_tracks_is_foreign() {
 }
 
 #[test]
-fn no_file_of_a_database_may_be_tracked() {
+fn a_database_with_any_tracked_file_is_refused() {
     let env = TestEnvironment::repository();
     env.run(&["init", "--agents", "none", "--store", "sqlite:st/x.db"]).exits(0);
     env.run(&["run", "--run", "r", "--", "true"]).exits(0);
@@ -237,7 +237,7 @@ fn no_file_of_a_database_may_be_tracked() {
 }
 
 #[test]
-fn watched_folders_are_bounded_in_depth_and_number() {
+fn watched_folders_are_limited_in_depth_and_number() {
     let env = TestEnvironment::new();
     let mut deep = env.project().join(".aiwg");
     for _ in 0..80 {
@@ -262,7 +262,7 @@ fn watched_folders_are_bounded_in_depth_and_number() {
 }
 
 #[test]
-fn a_pipe_in_the_git_directory_does_not_make_a_save_wait() {
+fn a_pipe_in_the_git_directory_does_not_block_a_save() {
     let env = TestEnvironment::repository();
     let pipe = env.project().join(".git/packed-refs");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
@@ -275,7 +275,7 @@ fn a_pipe_in_the_git_directory_does_not_make_a_save_wait() {
 }
 
 #[test]
-fn imports_of_huge_files_take_little_memory() {
+fn imports_of_huge_files_use_little_memory() {
     let env = TestEnvironment::new();
     env.write("nested.md", format!("---\ncheckpoint: a\n---\n{}", "[".repeat(5 << 20)));
     let ran = within(&env, 100, b"", &["import", "markdown", "nested.md"]);

@@ -1,4 +1,4 @@
-//! `brief`, `save --brief` and `list --tree`: from a file in an empty folder to checkpoints that continue each other.
+//! `brief`, `save --brief` and `list --tree`: from a single file without a store to checkpoints with parents.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -7,7 +7,7 @@ use crate::TestEnvironment;
 const EXAMPLE: &str = include_str!("example.md");
 
 #[test]
-fn a_file_alone_is_enough() {
+fn a_brief_file_is_shown_without_a_store() {
     let env = TestEnvironment::new();
     env.write("chk.md", EXAMPLE);
     assert_eq!(env.run(&["brief", "show", "chk.md"]).exits(0).stdout, EXAMPLE, "byte for byte");
@@ -17,14 +17,14 @@ fn a_file_alone_is_enough() {
     assert_eq!(shown["sections"][0]["heading"], "Problem");
     assert!(shown["tokens"].as_u64().unwrap() > 300 && shown["counter"] == "heuristic-1");
     let entries = std::fs::read_dir(env.project()).unwrap().count();
-    assert_eq!(entries, 1, "no store is made");
+    assert_eq!(entries, 1, "no store is created");
     // A name that is neither a file nor a checkpoint.
     env.run(&["brief", "show", "none.md"]).exits(2);
     env.run(&["brief", "show", "nothing"]).exits(10);
 }
 
 #[test]
-fn a_check_names_what_is_missing() {
+fn a_check_names_missing_sections_and_fields() {
     let env = TestEnvironment::new();
     env.write("good.md", EXAMPLE);
     let document = env.json(&["brief", "check", "good.md"]);
@@ -51,7 +51,7 @@ fn a_check_names_what_is_missing() {
 }
 
 #[test]
-fn one_bad_file_among_ten_hides_no_other() {
+fn one_bad_file_among_ten_does_not_hide_the_others() {
     let env = TestEnvironment::new();
     std::fs::create_dir(env.project().join("briefs")).unwrap();
     for n in 0..9 {
@@ -64,11 +64,11 @@ fn one_bad_file_among_ten_hides_no_other() {
             std::fs::write(path, b"---\n\xff\xfe").unwrap();
         }),
         ("a folder", &|path| std::fs::create_dir(path).unwrap()),
-        ("a pipe that nobody writes to", &|path| {
+        ("a pipe without a writer", &|path| {
             let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
             assert!(made.success());
         }),
-        ("a link to nothing", &|path| std::os::unix::fs::symlink("nowhere", path).unwrap()),
+        ("a broken link", &|path| std::os::unix::fs::symlink("nowhere", path).unwrap()),
     ];
     for (what, make) in bad {
         let path = env.project().join("briefs/chk-9.md");
@@ -82,7 +82,7 @@ fn one_bad_file_among_ten_hides_no_other() {
         assert_eq!(wrong[0]["errors"].as_array().unwrap().len(), 1, "{what}: {}", wrong[0]);
         if path.is_dir() { std::fs::remove_dir(&path).unwrap() } else { std::fs::remove_file(&path).unwrap() }
     }
-    // A manifest file that cannot be read, among others.
+    // One of two manifest files cannot be read.
     env.write("Makefile", "test:\n");
     std::fs::create_dir(env.project().join("Cargo.toml")).unwrap();
     let made = env.run(&["brief", "new"]).exits(0).stdout;
@@ -94,7 +94,7 @@ fn one_bad_file_among_ten_hides_no_other() {
 }
 
 #[test]
-fn a_budget_is_kept_or_refused_with_the_numbers() {
+fn a_budget_is_met_or_refused_with_token_counts() {
     let env = TestEnvironment::new();
     env.write("chk.md", EXAMPLE);
     let fit = |args: &[&str]| {
@@ -147,7 +147,7 @@ fn a_budget_is_kept_or_refused_with_the_numbers() {
 }
 
 #[test]
-fn of_many_that_save_the_same_brief_at_once_one_does() {
+fn only_one_of_many_concurrent_saves_of_a_brief_succeeds() {
     for store in [None, Some("files:store")] {
         let mut env = TestEnvironment::new();
         if let Some(url) = store {
@@ -171,12 +171,12 @@ fn of_many_that_save_the_same_brief_at_once_one_does() {
 }
 
 #[test]
-fn a_brief_is_carried_forward() {
+fn a_new_brief_carries_the_saved_one_forward() {
     let env = TestEnvironment::new();
     env.write("chk.md", EXAMPLE);
     env.save(&["--run", "r", "--brief", "chk.md"]);
     assert_eq!(env.run(&["brief", "show", "latest"]).exits(0).stdout, EXAMPLE);
-    assert_eq!(env.run(&["brief", "show", "chk-003"]).exits(0).stdout, EXAMPLE, "its own id is a name");
+    assert_eq!(env.run(&["brief", "show", "chk-003"]).exits(0).stdout, EXAMPLE, "the brief's id is a name");
     assert_eq!(env.json(&["list"])["checkpoints"][0]["name"], "chk-003");
     let listed = env.run(&["list"]).exits(0).stdout;
     assert!(listed.contains("NAME") && listed.contains("chk-003"), "{listed}");
@@ -203,14 +203,14 @@ fn a_brief_is_carried_forward() {
     env.save(&["--run", "r", "--brief", "next.md"]);
     let from = env.json(&["brief", "new", "--from", "chk-003"]);
     assert!(from["markdown"].as_str().unwrap().contains("parent: chk-003"), "{from}");
-    // What is not whole is saved, with a word about it.
+    // An incomplete brief is saved with a warning.
     env.write("thin.md", "---\ncheckpoint: thin\ncreated: 2026-01-01\n---\n## Problem\nx\n");
     let ran = env.run(&["save", "--run", "r", "--brief", "thin.md"]).exits(0);
     assert!(ran.stderr.contains("is not whole: Session Intent is missing"), "{ran:#?}");
 }
 
 #[test]
-fn two_files_become_one() {
+fn two_brief_files_are_merged() {
     let env = TestEnvironment::new();
     env.write("a.md", EXAMPLE);
     env.write("b.md", "---\ncheckpoint: chk-004\ncreated: 2025-12-15T00:00:00Z\n---\n### Decisions\n- ~~Game name: Chromatic Quest~~ → Game name: Hue\n\n### Current State\n- Renamed\n");
@@ -224,14 +224,14 @@ fn two_files_become_one() {
     assert_eq!(
         env.run(&["brief", "merge", "c.md", "b.md"]).exits(0).stdout,
         ran.stdout,
-        "merging twice is merging once"
+        "merging the same update again changes nothing"
     );
     env.run(&["brief", "merge", "-", "-"]).exits(2);
     assert!(env.json(&["brief", "merge", "a.md", "b.md"])["markdown"].as_str().unwrap().contains("Hue"));
 }
 
 #[test]
-fn lineage_by_parents() {
+fn list_tree_shows_checkpoints_below_their_parents() {
     let env = TestEnvironment::new();
     let one = env.save(&["--run", "a", "--summary", "1"]);
     let two = env.save(&["--run", "a", "--summary", "2"]);
@@ -242,7 +242,7 @@ fn lineage_by_parents() {
         .exits(0);
     let document = env.json(&["list", "--tree"]);
     let rows = document["checkpoints"].as_array().unwrap();
-    assert_eq!(rows.len(), 4, "nothing is hidden");
+    assert_eq!(rows.len(), 4, "every checkpoint is listed");
     let places: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -260,12 +260,12 @@ fn lineage_by_parents() {
     );
     let shown = env.run(&["list", "--tree"]).exits(0).stdout;
     assert!(shown.contains(&format!("└ {two}")) && shown.contains("… cp_"), "{shown}");
-    // A parent that is not within the limit hides nothing either.
+    // A parent beyond the limit does not hide its children either.
     assert_eq!(env.json(&["list", "--tree", "--limit", "2"])["checkpoints"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn a_scaffold_is_valid_and_says_what_is_missing() {
+fn a_scaffold_is_valid_and_warns_about_unknown_sections() {
     let env = TestEnvironment::new();
     let scaffold = env.run(&["brief", "new"]).exits(0).stdout;
     env.write("new.md", scaffold);

@@ -1,5 +1,5 @@
-//! Capture: what git says of the nastiest repository, files that were touched and are not any more, watched folders,
-//! and that nobody else notices.
+//! Capture: the git status of repositories with awkward paths, files that were modified and then reverted, and watched
+//! folders. A capture must not disturb other git processes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -24,12 +24,12 @@ fn commit(env: &TestEnvironment) {
     env.git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "more"]);
 }
 
-/// What the newest checkpoint saw.
+/// The captured workspace of the newest checkpoint.
 fn workspace(env: &TestEnvironment) -> Value {
     env.json(&["show"])["checkpoint"]["workspace"].clone()
 }
 
-/// A list of paths, as the bytes they are.
+/// Decodes a list of paths to their bytes.
 fn list(value: &Value) -> BTreeSet<Vec<u8>> {
     let paths: Vec<PathText> = serde_json::from_value(value.clone()).unwrap();
     paths.iter().map(|path| path.to_bytes().unwrap()).collect()
@@ -51,7 +51,7 @@ const NASTY: [&[u8]; 9] = [
     b"back\\slash",
 ];
 
-/// Settings of a person who likes it their own way.
+/// User settings that change the output of git.
 const CONFIG: &str = "[status]\n showUntrackedFiles = no\n relativePaths = true\n short = true\n branch = true\n \
     renames = false\n[diff]\n renames = false\n ignoreSubmodules = all\n noprefix = true\n[core]\n \
     quotePath = true\n fsmonitor = true\n excludesFile = ~/ignore\n pager = false-pager\n[color]\n ui = always\n \
@@ -59,7 +59,7 @@ const CONFIG: &str = "[status]\n showUntrackedFiles = no\n relativePaths = true\
     [alias]\n status = false\n[user]\n name = t\n email = t@t\n";
 
 #[test]
-fn every_path_of_the_nastiest_repository_is_in_the_right_list() {
+fn every_awkward_path_is_in_the_right_list() {
     let env = TestEnvironment::repository();
     write(&env.path("home/.gitconfig"), CONFIG);
     write(&env.path("home/ignore"), "fresh\n*.tmp\n");
@@ -71,7 +71,7 @@ fn every_path_of_the_nastiest_repository_is_in_the_right_list() {
     for name in ["renamed from", "typed", "gone", "both", "clashing", "quiet", "dropped"] {
         write(&root.join(name), &format!("content of {name}, long enough to be known again\n"));
     }
-    // A submodule, and a branch that clashes.
+    // A submodule, and a branch with a merge conflict.
     let other = TestEnvironment::repository();
     env.git(&["submodule", "--quiet", "add", other.project().to_str().unwrap(), "sub"]);
     commit(&env);
@@ -136,7 +136,7 @@ fn every_path_of_the_nastiest_repository_is_in_the_right_list() {
 }
 
 #[test]
-fn branches_that_are_not_born_or_not_there_have_names() {
+fn unborn_and_detached_branches_have_names() {
     let env = TestEnvironment::new();
     env.git(&["init", "-q", "-b", "trunk"]);
     write(&env.project().join("a"), "x");
@@ -147,7 +147,7 @@ fn branches_that_are_not_born_or_not_there_have_names() {
         (&git["branch"], &git["head"], &git["staged"]),
         (&json!("trunk"), &Value::Null, &json!(["a"]))
     );
-    // What is committed in a run that began without a commit was touched by it.
+    // The run began without a commit, so every committed file counts as modified.
     commit(&env);
     env.git(&["checkout", "-q", "--detach"]);
     env.save(&["--run", "r"]);
@@ -155,7 +155,7 @@ fn branches_that_are_not_born_or_not_there_have_names() {
     let head = seen["git"]["head"].as_str().unwrap();
     assert_eq!(seen["git"]["branch"], format!("(detached at {})", &head[..12]));
     assert_eq!((&seen["git"]["staged"], &seen["files_modified"]), (&json!([]), &json!(["a"])));
-    // A worktree of its own is looked at where it is.
+    // A linked worktree is captured in its own folder.
     env.git(&["worktree", "add", "-q", "-b", "other", "../other"]);
     write(&env.path("other/b"), "x");
     env.run_in(&env.path("other"), &["save", "--run", "w"]).exits(0);
@@ -164,7 +164,7 @@ fn branches_that_are_not_born_or_not_there_have_names() {
 }
 
 #[test]
-fn what_was_committed_or_taken_back_stays_in_the_list() {
+fn committed_and_reverted_files_stay_in_files_modified() {
     let env = TestEnvironment::repository();
     for name in ["kept", "committed", "reverted"] {
         write(&env.project().join(name), "one");
@@ -185,7 +185,7 @@ fn what_was_committed_or_taken_back_stays_in_the_list() {
     let seen = save();
     assert_eq!(seen["git"]["modified"], json!([]));
     assert_eq!(seen["files_modified"], json!(["came", "committed", "reverted"]));
-    // Also where it went back to where it was, and over saves that look at nothing.
+    // They also stay after a hard reset and across saves without a capture.
     env.git(&["reset", "-q", "--hard", "HEAD~1"]);
     for n in 0..60 {
         env.save(&["--run", "r", "--no-capture", "--summary", &n.to_string()]);
@@ -195,12 +195,12 @@ fn what_was_committed_or_taken_back_stays_in_the_list() {
     let list = env.json(&["list", "--run", "r", "--limit", "0"]);
     assert!(
         list["checkpoints"].as_array().unwrap().len() <= 52,
-        "what a capture needs goes once it is not needed"
+        "old captures are pruned once they are not needed"
     );
 }
 
 #[test]
-fn an_agent_that_commits_three_hundred_times_never_fails() {
+fn captures_never_make_an_agents_commits_fail() {
     let env = TestEnvironment::repository();
     for n in 0..300 {
         write(&env.project().join(format!("f{n}")), "x");
@@ -208,7 +208,7 @@ fn an_agent_that_commits_three_hundred_times_never_fails() {
     env.git(&["config", "user.email", "t@t"]);
     env.git(&["config", "user.name", "t"]);
     env.save(&["--run", "r"]);
-    // All that an agent does, in one process, so that captures fall anywhere.
+    // One process runs all of the agent's commands, so that captures happen at any moment.
     let script = "i=0; while [ $i -lt 300 ]; do echo $i >> f$i && git add f$i && git commit -qm $i || exit 1; \
                   i=$((i+1)); done";
     let mut agent = Command::new("sh")
@@ -237,7 +237,7 @@ fn an_agent_that_commits_three_hundred_times_never_fails() {
 }
 
 #[test]
-fn fifty_thousand_changed_files_are_all_there() {
+fn fifty_thousand_changed_files_are_all_captured() {
     let env = TestEnvironment::repository();
     for n in 0..50_000 {
         let folder = env.project().join(format!("d{}", n % 100));
@@ -259,7 +259,7 @@ fn fifty_thousand_changed_files_are_all_there() {
 }
 
 #[test]
-fn where_git_cannot_say_anything_the_checkpoint_is_saved_all_the_same() {
+fn a_checkpoint_is_saved_if_git_is_unavailable() {
     let lists = |git: &Value| {
         ["modified", "staged", "untracked", "renamed"].iter().all(|name| git[name] == json!([]))
     };
@@ -268,14 +268,14 @@ fn where_git_cannot_say_anything_the_checkpoint_is_saved_all_the_same() {
     assert_eq!(ran.stderr, "");
     let git = workspace(&env)["git"].clone();
     assert!(git["error"] == "not a git repository" && lists(&git), "{git}");
-    // No git.
+    // Git is not installed.
     let env = TestEnvironment::repository();
     write(&env.project().join("a"), "x");
     let ran = env.run_with(&[("PATH", "/nowhere")], &["save"]).exits(0);
     assert_eq!(ran.stderr, "");
     let git = workspace(&env)["git"].clone();
     assert!(git["error"].as_str().unwrap().contains("not installed") && lists(&git), "{git}");
-    // A git that hangs, with a child that holds its output.
+    // A git that hangs, with a child that keeps its output open.
     let bin = env.path("bin");
     write(&bin.join("git"), "#!/bin/sh\n/bin/sleep 60 &\n/bin/sleep 60\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -285,7 +285,7 @@ fn where_git_cannot_say_anything_the_checkpoint_is_saved_all_the_same() {
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     let git = workspace(&env)["git"].clone();
     assert!(git["error"].as_str().unwrap().contains("longer than 5 s") && lists(&git), "{git}");
-    // A command that is run does not wait so long for it.
+    // A command under `run` starts without waiting that long for git.
     let mut command = env.command(&["run", "--run", "slow", "--", "sh", "-c", "date +%s%N; exec sleep 6"]);
     let begun = Instant::now();
     let mut child = command
@@ -306,7 +306,7 @@ fn where_git_cannot_say_anything_the_checkpoint_is_saved_all_the_same() {
 }
 
 #[test]
-fn a_repository_that_is_the_home_folder_is_not_looked_at() {
+fn a_repository_in_the_home_folder_is_not_captured_by_default() {
     let mut env = TestEnvironment::repository();
     env.set("HOME", env.project().to_str().unwrap());
     env.set("XDG_STATE_HOME", env.path("home").to_str().unwrap());
@@ -316,14 +316,14 @@ fn a_repository_that_is_the_home_folder_is_not_looked_at() {
     assert!(git["error"].as_str().unwrap().contains("allow_home"), "{git}");
     write(&env.project().join("milepost.toml"), "[capture]\nallow_home = true\n");
     env.save(&[]);
-    assert!(workspace(&env)["git"]["error"].is_string(), "not before it is trusted");
+    assert!(workspace(&env)["git"]["error"].is_string(), "not until it is trusted");
     env.trust_project();
     env.save(&["--summary", "trusted"]);
     assert_eq!(workspace(&env)["git"]["untracked"], json!(["milepost.toml", "work/a"]));
 }
 
 #[test]
-fn git_variables_of_a_hook_do_not_lead_astray() {
+fn git_variables_of_a_git_hook_are_ignored() {
     let env = TestEnvironment::repository();
     let other = TestEnvironment::repository();
     write(&env.project().join("here"), "x");
@@ -336,7 +336,7 @@ fn git_variables_of_a_hook_do_not_lead_astray() {
 }
 
 #[test]
-fn watched_folders_are_listed_with_what_cannot_be_read() {
+fn watched_folders_are_listed_and_unreadable_entries_are_reported() {
     let env = TestEnvironment::new();
     let root = env.project();
     write(&root.join(".aiwg/requirements/UC-001.md"), "0123456789");
@@ -364,17 +364,17 @@ fn watched_folders_are_listed_with_what_cannot_be_read() {
         b"docs/\xff",
         b"milepost.toml",
     ]);
-    assert_eq!(files, expected, "the store is left out");
+    assert_eq!(files, expected, "the store is excluded");
     assert!(watched["error"].as_str().unwrap().contains("missing"), "{watched}");
     let skipped = seen["skipped"].to_string();
     assert!(skipped.contains("docs/dangling") && skipped.contains("docs/deep/loop"), "{skipped}");
-    // A folder of the command line is watched by every command of the run, from wherever it was typed.
+    // `--watch` is relative to the current folder and applies to every command of the run.
     std::fs::remove_file(root.join("milepost.toml")).unwrap();
     let milepost = env!("CARGO_BIN_EXE_milepost");
     let inside = format!("{milepost} save --summary inside");
     env.run_in(&root.join("docs"), &["run", "--run", "w", "--watch", "deep/er", "--", "sh", "-c", &inside])
         .exits(0);
-    // Outside git, a project begins where its store is.
+    // Outside git, the folder of the store is the project root.
     for n in 1..=3 {
         let seen = env.json(&["show", &format!("w@{n}")])["checkpoint"]["workspace"]["watched"].clone();
         expected = names(&[b".aiwg/requirements/UC-001.md", b"docs/deep/er/a.md"]);
@@ -383,7 +383,7 @@ fn watched_folders_are_listed_with_what_cannot_be_read() {
 }
 
 #[test]
-fn a_store_inside_the_worktree_is_no_work() {
+fn a_store_inside_the_worktree_is_not_captured() {
     let env = TestEnvironment::repository();
     write(&env.project().join("work"), "x");
     for store in ["sqlite:here.db", "files:kept", "sqlite:sub/x.db"] {
@@ -401,7 +401,7 @@ fn a_store_inside_the_worktree_is_no_work() {
 }
 
 #[test]
-fn profiles_say_when_to_look() {
+fn profiles_decide_when_to_capture() {
     let env = TestEnvironment::repository();
     let looks = |profile: &str, args: &[&str]| {
         let run = format!("r-{profile}-{}", args.join(""));
@@ -421,7 +421,8 @@ fn profiles_say_when_to_look() {
         assert_eq!(looks(profile, &["--source", "timer"]), timer, "{profile}");
         assert!(!looks(profile, &["--no-capture"]));
     }
-    // Under `run`, a timer that comes soon after a look does not look, and what it brings is compared without it.
+    // In the `run` profile, a timer soon after a capture does not capture again. Its save is compared without the
+    // workspace.
     env.save(&["--run", "soon"]);
     let id = env.json(&["show"])["checkpoint"]["snapshot_id"].clone();
     let again = env.json(&["save", "--run", "soon", "--source", "timer"]);
@@ -434,7 +435,7 @@ fn profiles_say_when_to_look() {
 }
 
 #[test]
-fn what_the_caller_saw_is_not_looked_at_again() {
+fn a_workspace_from_the_caller_replaces_the_capture() {
     let env = TestEnvironment::repository();
     write(&env.project().join("a"), "x");
     let input = br#"{"workspace":{"files_modified":["of the caller"],"git":{"branch":"b"}}}"#;

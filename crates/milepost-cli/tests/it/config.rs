@@ -1,4 +1,4 @@
-//! Settings: where they come from, and what is said about wrong ones.
+//! Settings: the precedence of their sources, and messages about wrong ones.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ fn user_file(env: &TestEnvironment, text: &str) {
 }
 
 #[test]
-fn flag_environment_project_user_default() {
+fn flags_override_environment_then_project_then_user_then_default() {
     let mut env = TestEnvironment::new();
     assert_eq!(setting(&env, "wait", &[]), ("10".into(), "default".into()));
     user_file(&env, "wait = 7\nstore = \"sqlite:user.db\"\n");
@@ -42,7 +42,7 @@ fn flag_environment_project_user_default() {
 }
 
 #[test]
-fn the_profile_decides_what_nobody_said() {
+fn the_profile_provides_values_that_are_not_set() {
     let env = TestEnvironment::new();
     assert_eq!(setting(&env, "retain.max_age", &["--profile", "pai"]), ("30d".into(), "profile pai".into()));
     assert_eq!(setting(&env, "retain.keep_last", &["--profile", "brief"]).0, "all");
@@ -53,7 +53,7 @@ fn the_profile_decides_what_nobody_said() {
 }
 
 #[test]
-fn retention_and_limits_are_obeyed() {
+fn retention_and_limits_are_applied() {
     let mut env = TestEnvironment::new();
     env.trust_project();
     env.write("milepost.toml", "[retain]\nkeep_last = 2\n[limits]\nfield = \"1KiB\"\n");
@@ -72,7 +72,7 @@ fn retention_and_limits_are_obeyed() {
 }
 
 #[test]
-fn a_key_nobody_knows_is_a_warning_with_the_nearest() {
+fn an_unknown_key_is_a_warning_with_a_suggestion() {
     let env = TestEnvironment::new();
     env.write("milepost.toml", "profle = \"pai\"\n[retain]\nkeep_lst = 3\n");
     let ran = env.run(&["save"]).exits(0);
@@ -86,7 +86,7 @@ fn a_key_nobody_knows_is_a_warning_with_the_nearest() {
 }
 
 #[test]
-fn a_wrong_value_names_file_key_and_what_is_allowed() {
+fn a_wrong_value_is_reported_with_its_file_key_and_allowed_values() {
     for (text, key, allowed) in [
         ("profile = \"x\"", "profile", "pai"),
         ("profile = 3", "profile", "text"),
@@ -154,7 +154,7 @@ fn config_show_lists_every_key() {
 }
 
 #[test]
-fn the_nearest_file_of_a_repository_counts() {
+fn the_nearest_configuration_file_in_a_repository_applies() {
     let mut env = TestEnvironment::repository();
     for folder in ["pkg", "pkg/src", "other"] {
         std::fs::create_dir(env.project().join(folder)).unwrap();
@@ -174,11 +174,11 @@ fn the_nearest_file_of_a_repository_counts() {
         let (found, origin) = within(&env, folder, "retain.keep_weekly");
         assert!(found == value && origin.ends_with(file), "{folder}: {found} {origin}");
     }
-    assert_eq!(within(&env, "pkg/src", "capture.watch").0, "pkg/logs", "from its own folder");
-    // The store stays where it is.
+    assert_eq!(within(&env, "pkg/src", "capture.watch").0, "pkg/logs", "relative to its file");
+    // The location of the store does not change.
     env.run_in(&env.project().join("pkg/src"), &["save", "--run", "r"]).exits(0);
     assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 1);
-    // Guarded keys need trust there as well, and their paths start at their own folder.
+    // Guarded keys in a subfolder need trust as well, and their paths are relative to it.
     let guarded = "store = \"files:cp\"\n[pointer]\nfile = \"seed.json\"\nkey = \"ref\"\n";
     env.write("pkg/milepost.toml", guarded);
     let refused = env.run_in(&env.project().join("pkg/src"), &["save", "--json"]).exits(12);
@@ -192,12 +192,12 @@ fn the_nearest_file_of_a_repository_counts() {
 }
 
 #[test]
-fn what_was_trusted_at_the_root_is_not_trusted_below_it() {
+fn trust_in_the_root_does_not_cover_settings_in_a_subfolder() {
     let env = TestEnvironment::repository();
     env.run(&["init", "--store", "files:cp"]).exits(0);
     env.save(&["--run", "r"]);
     std::fs::create_dir(env.project().join("pkg")).unwrap();
-    // Other words for the same store, and the same words for another one.
+    // Another path to the same store, then the same path that now names another store.
     env.write("pkg/milepost.toml", "store = \"files:../cp\"\n");
     assert_eq!(
         env.run_in(&env.project().join("pkg"), &["save", "--json"]).exits(12).reason(),
@@ -209,7 +209,7 @@ fn what_was_trusted_at_the_root_is_not_trusted_below_it() {
         "config_untrusted"
     );
     env.save(&["--run", "r"]);
-    // Trusted by itself, it counts, and the root's file still does.
+    // Once trusted, the subfolder's file applies, and the root's file still applies at the root.
     let pkg = env.project().join("pkg");
     let line = format!("cd '{}' && '{}' trust --yes", pkg.display(), env!("CARGO_BIN_EXE_milepost"));
     let output = env.program("script").args(["-qec", &line, "/dev/null"]).output().unwrap();

@@ -1,4 +1,4 @@
-//! Which run a command means, worktrees that share a store, and what git cannot take away.
+//! How a command finds its run, worktrees that share a store, and a store that survives `git clean`.
 
 use crate::TestEnvironment;
 
@@ -8,18 +8,18 @@ fn runs(env: &TestEnvironment) -> Vec<String> {
 }
 
 #[test]
-fn the_only_open_run_of_this_place_goes_on() {
+fn the_only_open_run_of_a_folder_is_continued() {
     let env = TestEnvironment::new();
     env.save(&["--summary", "a"]);
     env.save(&["--summary", "b"]);
     assert_eq!(runs(&env).len(), 1);
     env.run(&["finish"]).exits(0);
     env.save(&["--summary", "c"]);
-    assert_eq!(runs(&env).len(), 2, "an ended run is not continued by accident");
+    assert_eq!(runs(&env).len(), 2, "an ended run is not continued");
 }
 
 #[test]
-fn several_open_runs_are_never_guessed() {
+fn none_of_several_open_runs_is_guessed() {
     let env = TestEnvironment::new();
     env.save(&["--run", "one"]);
     env.save(&["--run", "two"]);
@@ -34,11 +34,11 @@ fn several_open_runs_are_never_guessed() {
         "two"
     );
     let both = env.run_with(&[("MILEPOST_RUN", "two")], &["save", "--run", "one", "--json"]).exits(0);
-    assert_eq!(both.json()["run_id"], "one", "the flag goes before the environment");
+    assert_eq!(both.json()["run_id"], "one", "the flag overrides the environment");
 }
 
 #[test]
-fn the_agents_session_finds_its_run() {
+fn an_agent_session_finds_its_run() {
     let env = TestEnvironment::new();
     env.run_with(&[("CLAUDE_CODE_SESSION_ID", "s1")], &["save", "--run", "one"]).exits(0);
     env.run_with(&[("CLAUDE_CODE_SESSION_ID", "s2")], &["save", "--run", "two"]).exits(0);
@@ -47,7 +47,7 @@ fn the_agents_session_finds_its_run() {
 }
 
 #[test]
-fn the_run_of_an_ancestor_goes_before_the_place() {
+fn a_run_owned_by_an_ancestor_process_overrides_the_folder() {
     let env = TestEnvironment::new();
     env.save(&["--run", "other"]);
     env.run(&["start", "--run", "mine", "--owner-pid", &std::process::id().to_string()]).exits(0);
@@ -55,7 +55,7 @@ fn the_run_of_an_ancestor_goes_before_the_place() {
 }
 
 #[test]
-fn reading_an_unknown_run_is_not_found() {
+fn an_unknown_run_is_reported_as_not_found() {
     let env = TestEnvironment::new();
     env.save(&["--run", "known"]);
     for command in ["show", "state", "list", "verify", "events", "finish"] {
@@ -66,7 +66,7 @@ fn reading_an_unknown_run_is_not_found() {
 }
 
 #[test]
-fn without_a_run_latest_is_the_last_written() {
+fn without_a_run_latest_is_the_newest_checkpoint_of_any_run() {
     let env = TestEnvironment::new();
     let one = env.save(&["--run", "one"]);
     let two = env.save(&["--run", "two"]);
@@ -79,7 +79,7 @@ fn without_a_run_latest_is_the_last_written() {
 }
 
 #[test]
-fn worktrees_share_a_store_and_know_their_own_runs() {
+fn worktrees_share_a_store_and_continue_their_own_runs() {
     let env = TestEnvironment::repository();
     for name in ["two", "three"] {
         env.git(&["worktree", "add", "-q", "-b", name, &format!("../{name}")]);
@@ -91,7 +91,7 @@ fn worktrees_share_a_store_and_know_their_own_runs() {
         ids.push(saved["run_id"].as_str().unwrap().to_owned());
     }
     ids.dedup();
-    assert_eq!(ids.len(), 3, "each worktree has a run of its own");
+    assert_eq!(ids.len(), 3, "each worktree has its own run");
     for (place, id) in places.iter().zip(&ids) {
         let again = env.run_in(place, &["save", "--summary", "y", "--json"]).exits(0).json();
         assert_eq!(again["run_id"], id.as_str());
@@ -109,11 +109,11 @@ fn worktrees_share_a_store_and_know_their_own_runs() {
     env.git(&["clean", "-fdxq"]);
     assert_eq!(env.json(&["list", "--limit", "0"])["checkpoints"].as_array().unwrap().len(), 6);
     assert_eq!(env.json(&["verify"])["damaged"], serde_json::json!([]));
-    assert!(!env.project().join(".milepost").exists(), "nothing lies in the worktree");
+    assert!(!env.project().join(".milepost").exists(), "the worktree contains no store");
 }
 
 #[test]
-fn outside_repositories_the_store_is_found_from_below() {
+fn outside_repositories_the_store_is_found_from_subfolders() {
     let env = TestEnvironment::new();
     env.save(&[]);
     let below = env.project().join("a/b");

@@ -1,25 +1,25 @@
-//! Disks that do not take or keep what they are given. A failed sync is never acknowledged, and nothing later is built on
-//! it before all of it was written and synced again; strace injects the failures into the real binary. A damaged WAL is
-//! reported until `doctor --fix` has recovered what it can.
+//! Disks that fail to write or that lose data. A save is never acknowledged without a successful sync, and the next save
+//! first writes and syncs the unsynced data again. A damaged WAL is reported until `doctor --fix` has recovered what it
+//! can. strace injects the failures into the real binary.
 
 use std::process::Command;
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// Whether strace can be used here.
+/// Reports whether strace works on this machine.
 fn can_trace() -> bool {
     let traced = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).status();
     traced.is_ok_and(|status| status.success())
 }
 
-/// Runs the binary under strace; `strace` are its own arguments.
+/// Runs the binary under strace, which gets the arguments in `strace`.
 fn traced(env: &TestEnvironment, strace: &[&str], args: &[&str]) -> Ran {
     let mut command = env.program("strace");
     command.args(["-f", "-qq"]).args(strace).arg(env!("CARGO_BIN_EXE_milepost")).args(args);
     crate::environment::finished(&mut command, None)
 }
 
-/// Every sync fails from the `first` on.
+/// Runs the binary while every sync from number `first` on fails.
 fn failing(env: &TestEnvironment, first: u32, args: &[&str]) -> Ran {
     let inject = format!("inject=fsync,fdatasync:error=EIO:when={first}+");
     traced(env, &["-e", "trace=fsync,fdatasync", "-o", "/dev/null", "-e", &inject], args)
@@ -47,7 +47,7 @@ fn a_save_that_cannot_be_synced_is_not_acknowledged() {
         for first in 1..=4 {
             let ran = failing(&env, first, &save(&format!("failed {first}")));
             if ran.code == 0 {
-                // A save needs fewer syncs than that, but never none.
+                // The save needed fewer than `first` syncs, but it needs at least one.
                 assert!(first > 1, "{store}: a save was acknowledged without a sync");
                 break;
             }
@@ -61,7 +61,7 @@ fn a_save_that_cannot_be_synced_is_not_acknowledged() {
             }
         }
         env.save(&save("after")[1..]);
-        // What was said to have failed may be there, and in its place; what was acknowledged is.
+        // A save that was reported as failed may appear, in its order. An acknowledged save must appear.
         let found = summaries(&env);
         assert_eq!((&*found[0], &**found.last().unwrap()), ("one", "after"), "{store}: {found:?}");
         env.run(&["verify"]).exits(0);
@@ -69,7 +69,7 @@ fn a_save_that_cannot_be_synced_is_not_acknowledged() {
 }
 
 #[test]
-fn one_failed_sync_is_made_good_by_writing_everything_again() {
+fn a_save_recovers_from_one_failed_sync_by_writing_everything_again() {
     if !can_trace() {
         return;
     }
@@ -103,7 +103,7 @@ fn after_a_failed_sync_the_next_save_first_writes_and_syncs_the_wal_again() {
         before_sync.filter(|line| line.contains(" write(") || line.starts_with("write(")).count()
     };
     assert!(rewrites(&env) >= 2, "the header and the frames are written again before the first sync");
-    assert_eq!(rewrites(&env), 0, "once is enough");
+    assert_eq!(rewrites(&env), 0, "the WAL is not written again a second time");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_damaged_wal_is_reported_until_the_doctor_has_recovered_what_it_can() {
     let mut bytes = std::fs::read(&wal).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    #[allow(clippy::disallowed_methods, reason = "the damage")]
+    #[allow(clippy::disallowed_methods, reason = "the test damages the file")]
     std::fs::write(&wal, bytes).unwrap();
     for read in [&["list"][..], &["status"], &["runs"]] {
         let ran = env.run(read).exits(3);
@@ -125,11 +125,11 @@ fn a_damaged_wal_is_reported_until_the_doctor_has_recovered_what_it_can() {
     }
     assert_eq!(env.run(&["verify", "--json"]).exits(5).reason(), "checkpoint_integrity_mismatch");
     env.run(&["doctor"]).exits(5);
-    // A save goes on, with a warning and a number that nobody had.
+    // A save still works, with a warning and an unused sequence number.
     let saved = env.run(&["save", "--run", "r", "--no-capture", "--summary", "four", "--json"]).exits(0);
     assert_eq!(saved.json()["sequence"], 4);
     assert!(saved.stderr.contains("missing from the store"), "{saved:#?}");
-    // The person is told when a session begins, and the hook does its work.
+    // The hook warns the user when a session begins, and still does its work.
     let payload = serde_json::json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": "SessionStart",
         "source": "startup" });
     let told = env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code"]).exits(0).json();

@@ -1,4 +1,4 @@
-//! A place of its own for a test: folders, no inherited variables, and the real binary.
+//! An isolated environment for one test: temporary folders, no inherited variables, and the real binary.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,39 +6,38 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// A temporary folder with a home, and a project in it.
+/// A temporary folder that contains a home folder and a project folder.
 pub(crate) struct TestEnvironment {
     root: tempfile::TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// Its exit code; -1 for a signal.
+    /// Exit code, or -1 if a signal ended the command.
     pub(crate) code: i32,
-    /// What it gave.
     pub(crate) stdout: String,
-    /// What it said.
     pub(crate) stderr: String,
 }
 
 impl Ran {
-    /// Insists on an exit code.
+    /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:#?}");
         self
     }
 
-    /// The one document on stdout.
+    /// Parses stdout, which must be a single line of JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.stdout.lines().count(), 1, "one document: {self:#?}");
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:#?}"))
     }
 
-    /// The reason code in the last line of stderr, whose exit has to be the process's.
+    /// Returns the reason code from the last line of stderr. Asserts that the line's `exit` is the process's exit
+    /// code.
     #[track_caller]
     pub(crate) fn reason(&self) -> String {
         let last = self.stderr.lines().last().unwrap_or_else(|| panic!("{self:#?}"));
@@ -56,7 +55,7 @@ impl Ran {
 }
 
 impl TestEnvironment {
-    /// A project outside any repository.
+    /// Creates a project outside any git repository.
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["home", "project"] {
@@ -65,7 +64,7 @@ impl TestEnvironment {
         Self { root, variables: Vec::new() }
     }
 
-    /// A project that is a repository with one commit.
+    /// Creates a project that is a git repository with one commit.
     pub(crate) fn repository() -> Self {
         let env = Self::new();
         env.git(&["init", "-q", "-b", "main"]);
@@ -73,22 +72,21 @@ impl TestEnvironment {
         env
     }
 
-    /// Sets a variable for every command from now on.
+    /// Sets an environment variable for all later commands.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.variables.push((name.into(), value.into()));
     }
 
-    /// A path beside the project.
+    /// Returns a path in the temporary folder, next to the project.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().canonicalize().unwrap().join(name)
     }
 
-    /// The project's folder.
     pub(crate) fn project(&self) -> PathBuf {
         self.path("project")
     }
 
-    /// Writes a file into the project.
+    /// Writes a file in the project folder and returns its path.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.project().join(name);
         #[allow(clippy::disallowed_methods, reason = "a test's own file")]
@@ -105,12 +103,12 @@ impl TestEnvironment {
         command
     }
 
-    /// Another program in the project, not started yet.
+    /// Prepares another program to run in the project.
     pub(crate) fn program(&self, name: &str) -> Command {
         self.prepare(name, &self.project())
     }
 
-    /// A command of the binary, not started yet.
+    /// Prepares the binary to run in the project.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.prepare(env!("CARGO_BIN_EXE_milepost"), &self.project());
         command.args(args);
@@ -122,23 +120,23 @@ impl TestEnvironment {
         self.run_in(&self.project(), args)
     }
 
-    /// Runs the binary somewhere.
+    /// Runs the binary in `dir`.
     pub(crate) fn run_in(&self, dir: &Path, args: &[&str]) -> Ran {
         let mut command = self.command(args);
         finished(command.current_dir(dir), None)
     }
 
-    /// Runs the binary with variables of its own.
+    /// Runs the binary with additional environment variables.
     pub(crate) fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
         finished(self.command(args).envs(variables.iter().copied()), None)
     }
 
-    /// Runs the binary with something on stdin.
+    /// Runs the binary with `stdin` as its input.
     pub(crate) fn run_on(&self, stdin: &[u8], args: &[&str]) -> Ran {
         finished(self.command(args).stdin(Stdio::piped()), Some(stdin))
     }
 
-    /// Runs the binary, insists on success, and gives its document.
+    /// Runs the binary with `--json`, asserts success and returns the document.
     #[track_caller]
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let mut args = args.to_vec();
@@ -146,19 +144,19 @@ impl TestEnvironment {
         self.run(&args).exits(0).json()
     }
 
-    /// Saves and gives the id.
+    /// Runs `save` and returns the id of the checkpoint.
     #[track_caller]
     pub(crate) fn save(&self, args: &[&str]) -> String {
         let args: Vec<_> = std::iter::once("save").chain(args.iter().copied()).collect();
         self.run(&args).exits(0).line().to_owned()
     }
 
-    /// The user's state.
+    /// The user's state folder.
     pub(crate) fn state(&self) -> milepost::internal::trust::UserState {
         milepost::internal::trust::UserState::at(self.path("home/.local/state/milepost")).unwrap()
     }
 
-    /// The outbox of the repository's store, signed by the user.
+    /// The outbox of the repository's store, which signs its entries with the user's key.
     pub(crate) fn outbox(&self) -> milepost::internal::engine::Outbox {
         let store = milepost::store::StoreUrl::sqlite(self.project().join(".git/milepost/milepost.db"));
         let key = self.state().create_key().unwrap();
@@ -166,20 +164,20 @@ impl TestEnvironment {
         milepost::internal::engine::Outbox::new(folder, &store, Some(key))
     }
 
-    /// Trusts what the project's configuration asks for.
+    /// Trusts the project's settings and stores in all later commands.
     pub(crate) fn trust_project(&mut self) {
         let project = self.project().to_string_lossy().into_owned();
         self.set("MILEPOST_TRUST", &project);
     }
 
-    /// Runs git in the project.
+    /// Runs git in the project and asserts success.
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) {
         let ran = finished(self.prepare("git", &self.project()).args(args), None);
         assert_eq!(ran.code, 0, "git {args:?}: {ran:#?}");
     }
 
-    /// Text with ids, ages and places replaced, and blanks between columns made one.
+    /// Replaces ids, ages and temporary paths with placeholders, and collapses blanks between columns.
     pub(crate) fn plain(&self, text: &str) -> String {
         let text = text.replace(&*self.path("").to_string_lossy(), "[ROOT]/");
         let words = |line: &str| {
@@ -205,7 +203,7 @@ pub(crate) fn finished(command: &mut Command, stdin: Option<&[u8]>) -> Ran {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let writer = stdin.zip(child.stdin.take()).map(|(bytes, mut pipe)| {
         let bytes = bytes.to_vec();
-        // A command may stop reading early; that is its right.
+        // A write error is ignored, because a command may stop reading early.
         std::thread::spawn(move || drop(pipe.write_all(&bytes)))
     });
     let output = child.wait_with_output().unwrap();

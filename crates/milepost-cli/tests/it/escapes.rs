@@ -1,5 +1,5 @@
-//! No command prints an escape sequence that was planted in what Milepost records or is given, on stdout or stderr, piped or
-//! on a terminal. Exact by contract, where stdout is no terminal, are only `state` and briefs.
+//! No command prints an escape sequence that was planted in its input or in recorded text, on stdout or stderr, piped or
+//! on a terminal. Only `state` and briefs are printed verbatim, and only if stdout is not a terminal.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::TestEnvironment;
 use crate::planted::{BRANCH, HOSTILE, document, foreign, hooks, look, look_at, planted, toml};
 
-/// Names of members that the schema says are strings of any content.
+/// Collects the names of members that the schema declares as free text.
 fn string_members(schema: &Value, found: &mut BTreeSet<String>) {
     let is_text = |about: &Value| {
         let of = |about: &Value| {
@@ -26,7 +26,7 @@ fn string_members(schema: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What to type after each command: first what shows or changes something that is recorded, then what is wrong.
+/// Arguments to try with each command: first some that show or change recorded data, then invalid ones.
 fn arguments(command: &str) -> Vec<Vec<String>> {
     let h = HOSTILE;
     let folder = format!("{h}-folder");
@@ -211,12 +211,12 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
         "completions" => vec![vec!["bash"], vec![h]],
         "man" => vec![vec![], vec!["save"], vec![h]],
         "help" => vec![vec!["--all"], vec!["save"], vec![h]],
-        new => panic!("`milepost {new}`: give it arguments that show what is recorded, and wrong ones"),
+        new => panic!("`milepost {new}` needs arguments that show recorded data, and invalid ones"),
     };
     cases.into_iter().map(|case| case.into_iter().map(str::to_owned).collect()).collect()
 }
 
-/// Every command there is.
+/// Returns the names of all commands.
 fn commands(env: &TestEnvironment) -> Vec<String> {
     let help = env.run(&["help", "--all"]).exits(0).stdout;
     let listed =
@@ -227,7 +227,7 @@ fn commands(env: &TestEnvironment) -> Vec<String> {
 }
 
 #[test]
-fn no_command_prints_an_escape_that_was_recorded() {
+fn no_command_prints_a_recorded_escape_sequence() {
     let env = planted();
     hooks(&env);
     std::fs::create_dir(env.project().join("foreign")).unwrap();
@@ -246,7 +246,7 @@ fn no_command_prints_an_escape_that_was_recorded() {
     }
     let events = std::fs::read_to_string(env.project().join("events.jsonl")).unwrap();
     look_at(&events, false, &"events.jsonl");
-    // Escaped, but the same for a program; and as it was for whoever reads the state.
+    // Escaped JSON decodes to the original text, and `state` prints the original bytes.
     let shown = env.json(&["show", "r@1"]);
     assert_eq!(shown["checkpoint"]["task_summary"], HOSTILE);
     assert_eq!(shown["checkpoint"]["tasks"][0]["title"], HOSTILE);
@@ -254,7 +254,7 @@ fn no_command_prints_an_escape_that_was_recorded() {
 }
 
 #[test]
-fn no_wrong_flag_is_repeated_as_it_is() {
+fn wrong_arguments_are_escaped_in_messages() {
     let env = planted();
     let flag = format!("--{HOSTILE}");
     for command in commands(&env) {
@@ -284,7 +284,7 @@ fn no_wrong_flag_is_repeated_as_it_is() {
 }
 
 #[test]
-fn no_setting_is_repeated_as_it_is() {
+fn settings_are_escaped_in_messages() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r"]);
     let settings = env.json(&["config", "show"])["settings"].as_array().unwrap().clone();
@@ -310,7 +310,7 @@ fn no_setting_is_repeated_as_it_is() {
 }
 
 #[test]
-fn no_damage_is_told_with_escapes() {
+fn reports_about_damage_contain_no_escape_sequences() {
     let env = planted();
     let outbox = env.project().join(".milepost/outbox");
     std::fs::create_dir_all(&outbox).unwrap();
@@ -346,7 +346,7 @@ fn no_damage_is_told_with_escapes() {
 }
 
 #[test]
-fn every_string_of_the_schema_is_planted() {
+fn the_planted_document_covers_every_string_of_the_schema() {
     let env = TestEnvironment::new();
     let schema: Value = serde_json::from_str(&env.run(&["schema"]).exits(0).stdout).unwrap();
     let mut members = BTreeSet::new();
@@ -363,13 +363,13 @@ fn every_string_of_the_schema_is_planted() {
 
 #[cfg(feature = "mcp")]
 #[test]
-fn no_tool_of_the_server_gives_text_with_escapes() {
+fn mcp_tools_return_no_text_with_escape_sequences() {
     use serde_json::json;
     fn texts(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(all) => all.iter().for_each(|(key, each)| match each {
                 Value::String(text) if key == "text" => found.push(text.clone()),
-                // Data: what a program makes of it is its own matter.
+                // Structured data is for programs and is not escaped.
                 _ if key == "structuredContent" => {}
                 each => texts(each, found),
             }),
@@ -410,7 +410,7 @@ fn no_tool_of_the_server_gives_text_with_escapes() {
     found.iter().for_each(|text| look_at(text, false, text));
 }
 
-/// On a terminal, where there are colours, questions and pages that a pipe never sees, and where a state is not exact.
+/// A terminal shows colours, prompts and pages that a pipe does not, and `state` is escaped there.
 #[test]
 fn no_escape_reaches_a_real_terminal() {
     let env = planted();
@@ -421,7 +421,7 @@ fn no_escape_reaches_a_real_terminal() {
         script.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", env.path("home")).env("TERM", "xterm");
         script.env("HOSTILE", HOSTILE).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = script.spawn().ok()?;
-        // Kept open: `script` would show the end of its input.
+        // Kept open, because `script` would print the end of its input.
         let mut stdin = child.stdin.take();
         let _ = stdin.as_mut().map(|pipe| std::io::Write::write_all(pipe, b"n\n"));
         let output = child.wait_with_output().unwrap();
@@ -450,7 +450,7 @@ fn no_escape_reaches_a_real_terminal() {
     ] {
         let text = terminal(command).unwrap();
         assert!(text.lines().count() > 1, "{command}: {text:?}");
-        // What was typed ahead is shown by the terminal itself.
+        // The text includes the input, which the terminal echoes.
         look_at(&text, true, &command);
     }
 }

@@ -1,4 +1,4 @@
-//! `state`: exactly what was put in, and the rules of writing it into a file.
+//! `state`: prints the saved bytes exactly, and writes them to a file only under certain conditions.
 
 use crate::TestEnvironment;
 
@@ -12,7 +12,7 @@ fn with_state(state: &str) -> TestEnvironment {
 }
 
 #[test]
-fn comes_back_byte_for_byte() {
+fn a_state_is_returned_byte_for_byte() {
     let env = with_state(STATE);
     assert_eq!(env.run(&["state"]).exits(0).stdout, STATE);
     assert_eq!(env.run(&["state", "r@1", "--to", "out.json"]).exits(0).stdout, "");
@@ -24,7 +24,7 @@ fn comes_back_byte_for_byte() {
 }
 
 #[test]
-fn a_checkpoint_without_a_state_gives_the_one_before_it() {
+fn a_checkpoint_without_a_state_returns_the_previous_one() {
     let env = with_state("[1]");
     env.save(&["--run", "r", "--summary", "later"]);
     assert_eq!(env.run(&["state"]).exits(0).stdout, "[1]");
@@ -37,7 +37,7 @@ fn a_checkpoint_without_a_state_gives_the_one_before_it() {
 }
 
 #[test]
-fn a_file_that_holds_something_else_needs_force_and_is_kept() {
+fn overwriting_a_file_needs_force_and_keeps_a_backup() {
     let env = with_state("[1]");
     let file = env.write("out.json", "precious");
     let ran = env.run(&["state", "--to", "out.json", "--json"]).exits(15);
@@ -51,7 +51,7 @@ fn a_file_that_holds_something_else_needs_force_and_is_kept() {
 }
 
 #[test]
-fn another_runs_state_needs_to_be_allowed() {
+fn writing_another_runs_state_needs_a_flag() {
     let env = with_state("[1]");
     let args = ["state", "r@1", "--to", "out.json", "--run", "other", "--json"];
     env.run(&args).exits(14);
@@ -63,7 +63,7 @@ fn another_runs_state_needs_to_be_allowed() {
 }
 
 #[test]
-fn a_redacted_state_says_where() {
+fn a_redacted_state_lists_the_redacted_members() {
     let env = TestEnvironment::new();
     let input = br#"{"state":{"key":"[redacted]"},"redacted":{"counts":{"token":1},"pointers":["/state/key","/brief"]}}"#;
     env.run_on(input, &["save", "--input", "-"]).exits(0);
@@ -76,14 +76,14 @@ fn a_redacted_state_says_where() {
 }
 
 #[test]
-fn json_over_several_lines_is_kept_in_every_store() {
+fn json_with_line_breaks_is_preserved_in_every_store() {
     for store in ["files:store", "sqlite:store.db"] {
         let env = TestEnvironment::new();
         let input =
             b"{\"tasks\": [{\n \"id\": \"t1\",\r\n \"status\": \"done\",\n \"x\": {\n\"a\": 1}}],\n\"state\": [\n1]}";
         env.run_on(input, &["--store", store, "save", "--run", "r", "--input", "-"]).exits(0);
         env.run(&["--store", store, "verify"]).exits(0);
-        // One document, over as many lines as what was given.
+        // One document that keeps the line breaks of the input.
         let run = env.run(&["--store", store, "runs", "r", "--json"]).exits(0).stdout;
         let run: serde_json::Value = serde_json::from_str(&run).unwrap();
         assert_eq!(run["runs"][0]["tasks"][0]["x"]["a"], 1, "{run}");

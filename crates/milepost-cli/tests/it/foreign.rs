@@ -1,4 +1,4 @@
-//! `import`, `export` and `copy` with the real binary: what is odd, hostile or large is handled, with a word for each.
+//! `import`, `export` and `copy` with the real binary: odd, hostile and large inputs are handled and reported.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn reasons(report: &Value) -> String {
 }
 
 #[test]
-fn every_format_is_recognised_and_comes_in_once() {
+fn every_format_is_recognised_and_imported_once() {
     for store in ["sqlite:store.db", "files:store"] {
         let mut env = TestEnvironment::new();
         env.set("MILEPOST_STORE", store);
@@ -55,7 +55,7 @@ fn every_format_is_recognised_and_comes_in_once() {
             assert_eq!((&again["imported"], &again["unchanged"]), (&0.into(), &count.into()), "{again}");
         }
         assert_eq!(env.json(&["list", "--limit", "0"])["checkpoints"].as_array().unwrap().len(), 20);
-        // An original id is a reference, and a run that came in can be gone on with.
+        // An original id is a valid reference, and an imported run can be continued.
         assert_eq!(env.json(&["show", "cp3"])["checkpoint"]["phase"]["number"], 3);
         let run = env.json(&["runs", "build-1"]);
         assert_eq!(run["runs"][0]["completed"], json!(["t1"]), "{run}");
@@ -67,7 +67,7 @@ fn every_format_is_recognised_and_comes_in_once() {
 }
 
 #[test]
-fn without_a_path_the_formats_own_place_is_meant() {
+fn without_a_path_import_reads_the_formats_default_folder() {
     let env = TestEnvironment::new();
     let file = env.path("home/.pai/checkpoints/ckpt-2026-11-15T18-13-54Z-plan.json");
     make(
@@ -85,7 +85,7 @@ fn without_a_path_the_formats_own_place_is_meant() {
 }
 
 #[test]
-fn what_is_hostile_is_left_out_with_its_reason() {
+fn hostile_files_are_skipped_with_a_reason() {
     let env = TestEnvironment::new();
     let folder = env.project().join("in/checkpoints");
     make(&folder.join("001-checkpoint.json"), &numbered(1, "good"));
@@ -94,7 +94,7 @@ fn what_is_hostile_is_left_out_with_its_reason() {
     symlink("nowhere.json", folder.join("003-checkpoint.json")).unwrap();
     symlink("004-checkpoint.json", folder.join("004-checkpoint.json")).unwrap();
     make(&folder.join("005-checkpoint.json"), "");
-    // Two gigabytes that take no space: nothing of it must be read.
+    // A sparse file of two gigabytes, which must not be read.
     std::fs::File::options()
         .write(true)
         .open(folder.join("005-checkpoint.json"))
@@ -128,7 +128,7 @@ fn what_is_hostile_is_left_out_with_its_reason() {
         assert!(!id.contains('/') && !id.starts_with('.'), "{id}");
     }
     assert_eq!(env.json(&["import", "aiwg", "in"])["unchanged"], 4);
-    // Nothing of it leads out of a folder on the way back either.
+    // An export does not write outside its folder either.
     let odd = report["runs"]
         .as_array()
         .unwrap()
@@ -142,7 +142,7 @@ fn what_is_hostile_is_left_out_with_its_reason() {
 }
 
 #[test]
-fn ten_thousand_files_take_linear_time() {
+fn ten_thousand_files_are_imported_in_linear_time() {
     let env = TestEnvironment::new();
     let time = |count: u64, name: &str| {
         for n in 1..=count {
@@ -158,7 +158,7 @@ fn ten_thousand_files_take_linear_time() {
     };
     let few = time(1_000, "few");
     let many = time(10_000, "many");
-    // Ten times as many; a machine that is busy in the second half is not a failure.
+    // Ten times the files. The factor of 30 tolerates a machine that becomes busy.
     assert!(many < 30.0 * few.max(0.1), "1,000 took {few:.2} s, 10,000 took {many:.2} s");
     assert_eq!(
         env.json(&["list", "--store", "sqlite:many.db", "--limit", "1"])["checkpoints"][0]["sequence"],
@@ -167,7 +167,7 @@ fn ten_thousand_files_take_linear_time() {
 }
 
 #[test]
-fn a_database_that_is_being_written_is_read_at_one_moment() {
+fn a_database_that_is_being_written_is_read_consistently() {
     for mode in ["WAL", "DELETE"] {
         let env = TestEnvironment::new();
         let path = env.project().join("db/builds.db");
@@ -180,7 +180,7 @@ fn a_database_that_is_being_written_is_read_at_one_moment() {
              NOT NULL, current_phase INTEGER NOT NULL, metadata TEXT, created_at DATETIME DEFAULT CURRENT_TIMESTAMP);",
         )
         .unwrap();
-        // Always two rows at once: a reader that sees one of them has not read one moment.
+        // Each transaction adds two rows, so an odd count means an inconsistent read.
         let add = move |n: u64| {
             let rows = format!(
                 "BEGIN IMMEDIATE; INSERT INTO checkpoints (id, build_id, timestamp, tasks, current_phase) VALUES \
@@ -218,7 +218,7 @@ fn a_database_that_is_being_written_is_read_at_one_moment() {
             let count = report["imported"].as_u64().unwrap();
             assert!(count >= 2 && count.is_multiple_of(2), "{mode}: {count} rows");
         }
-        assert_eq!(names(), before, "{mode}: nothing is left beside it");
+        assert_eq!(names(), before, "{mode}: no new files remain");
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         writer.join().unwrap();
         let count = env.json(&["import", "nova26", "db/builds.db"])["imported"].as_u64().unwrap();
@@ -227,7 +227,7 @@ fn a_database_that_is_being_written_is_read_at_one_moment() {
 }
 
 #[test]
-fn a_log_without_its_program_is_read_from_a_copy() {
+fn an_orphaned_wal_is_read_from_a_copy() {
     let env = TestEnvironment::new();
     let path = env.project().join("live.db");
     let db = rusqlite::Connection::open(&path).unwrap();
@@ -238,7 +238,7 @@ fn a_log_without_its_program_is_read_from_a_copy() {
          INSERT INTO checkpoints (id, build_id, timestamp, tasks, current_phase) VALUES ('x', 'b', '2026-11-15 18:13:54', '[]', 1);",
     )
     .unwrap();
-    // As after a crash: the file and its log, and nobody who has them open.
+    // As after a crash: a database and its WAL that no process has open.
     for end in ["", "-wal"] {
         std::fs::copy(
             env.project().join(format!("live.db{end}")),
@@ -251,7 +251,7 @@ fn a_log_without_its_program_is_read_from_a_copy() {
 }
 
 #[test]
-fn secrets_do_not_come_in_unless_asked_for() {
+fn secrets_are_redacted_on_import_unless_disabled() {
     let env = TestEnvironment::new();
     let token = format!("gh{}{}", "p_", "q7Zk2Xw9Lm4Rt8Vb1Nc6Yd3Hf5Gj0PsAeUiO");
     let text =
@@ -270,7 +270,7 @@ fn secrets_do_not_come_in_unless_asked_for() {
     assert!(
         env.run(&["show", "latest", "--json", "--store", "sqlite:other.db"]).exits(0).stdout.contains(&token)
     );
-    // A bundle is searched once more before it leaves.
+    // A bundle is searched for secrets again before it is written.
     let run = ["export", "bundle", "sess-1", "out.bundle", "--store", "sqlite:other.db", "--json"];
     assert_eq!(env.run(&run).exits(15).reason(), "confirmation_needed");
     assert!(!env.project().join("out.bundle").exists());
@@ -279,17 +279,17 @@ fn secrets_do_not_come_in_unless_asked_for() {
 }
 
 #[test]
-fn a_database_is_exported_without_a_folder_for_temporary_files() {
+fn a_database_is_exported_without_a_temporary_folder() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "one", "--phase", "BUILD", "--phase-number", "4"]);
     let missing = env.path("missing").to_string_lossy().into_owned();
     env.run_with(&[("TMPDIR", &missing)], &["export", "nova26", "r", "out/n.db"]).exits(0);
     let files = std::fs::read_dir(env.project().join("out")).unwrap();
-    assert_eq!(files.count(), 1, "nothing is left beside it");
+    assert_eq!(files.count(), 1, "no temporary files remain");
 }
 
 #[test]
-fn nothing_is_written_over_without_force() {
+fn nothing_is_overwritten_without_force() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "one", "--phase", "BUILD", "--phase-number", "4"]);
     for (format, path) in
@@ -312,7 +312,7 @@ fn nothing_is_written_over_without_force() {
 }
 
 #[test]
-fn a_bundle_goes_to_another_clone() {
+fn a_bundle_is_imported_and_continued_in_another_clone() {
     let env = TestEnvironment::repository();
     let commit = |text: &str| {
         env.write("file.txt", text);
@@ -347,7 +347,7 @@ fn a_bundle_goes_to_another_clone() {
     std::process::Command::new("git").args(["fetch", "-q"]).current_dir(&clone).status().unwrap();
     let again = env.run_in(&clone, &["import", "bundle", "../n.bundle", "--json"]).exits(0).json();
     assert_eq!((&again["imported"], &again["distance"]), (&0.into(), &"2 behind".into()), "{again}");
-    // It is resumed there, and the commit is compared.
+    // The run can be resumed there, and its commit is compared with the clone's.
     let resumed = env.run_in(&clone, &["resume", "nightly", "--json"]).exits(0).json();
     assert_eq!(resumed["decision"]["reason_code"], "resume_allowed", "{resumed}");
     assert_eq!(
@@ -356,16 +356,16 @@ fn a_bundle_goes_to_another_clone() {
     );
     let said = env.run_in(&clone, &["resume"]).exits(0);
     assert!(said.stderr.contains("2 behind") && said.stdout.contains("half way"), "{said:?}");
-    // It is gone on with there.
+    // The run continues in the clone.
     assert_eq!(env.run_in(&clone, &["save", "--run", "nightly", "--json"]).exits(0).json()["sequence"], 2);
-    // Torn on its way.
+    // A truncated bundle is refused.
     let bytes = std::fs::read(env.path("n.bundle")).unwrap();
     make(&env.path("torn.bundle"), std::str::from_utf8(&bytes[..bytes.len() - 40]).unwrap());
     env.run_in(&clone, &["import", "bundle", "../torn.bundle", "--json"]).exits(2);
 }
 
 #[test]
-fn a_copy_there_and_back_finds_nothing() {
+fn copies_between_stores_have_no_differences() {
     let env = TestEnvironment::new();
     for format in ["pai", "nova26", "snapshot", "aiwg", "markdown"] {
         env.json(&["import", format, fixtures().join(format).to_str().unwrap(), "--store", "sqlite:a.db"]);
@@ -403,7 +403,7 @@ fn a_copy_there_and_back_finds_nothing() {
 }
 
 #[test]
-fn a_run_without_a_brief_goes_as_one_that_is_made_of_facts() {
+fn a_run_without_a_brief_is_exported_with_a_composed_one() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "r", "--summary", "half"]);
     let id = env.save(&["--run", "r", "--summary", "more"]);

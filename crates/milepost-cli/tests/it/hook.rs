@@ -1,4 +1,5 @@
-//! Hooks: recorded payloads of four agents through the real binary, whole and broken; and a session that dies.
+//! Hooks: recorded payloads of four agents, intact and truncated, sent to the real binary. Also sessions that are killed
+//! and continued by another agent.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -19,7 +20,7 @@ const RECORDED: [(&str, &str); 9] = [
     ("opencode", include_str!("../fixtures/agent-hooks/opencode-work.json")),
 ];
 
-/// What an agent would write to its hook, for every recorded event.
+/// Returns every recorded event as the agent writes it to its hook.
 fn recorded() -> Vec<(&'static str, Value)> {
     let mut all = Vec::new();
     for (agent, text) in RECORDED {
@@ -35,7 +36,7 @@ fn recorded() -> Vec<(&'static str, Value)> {
     all
 }
 
-/// A process that calls hooks as agents do, and that can be killed.
+/// A process that calls hooks as an agent does and that can be killed.
 pub(crate) struct FakeAgent {
     name: &'static str,
     folder: String,
@@ -67,7 +68,7 @@ impl FakeAgent {
         Self { name, folder: folder.to_string_lossy().into_owned(), child, stdin, stdout }
     }
 
-    /// Sends an event; gives what the hook printed.
+    /// Sends an event and returns the hook's output.
     #[track_caller]
     pub(crate) fn hears(&mut self, session: &str, event: &str, more: Value) -> Option<Value> {
         let mut payload = json!({ "session_id": session, "cwd": self.folder, "hook_event_name": event });
@@ -122,7 +123,7 @@ impl Drop for FakeAgent {
     }
 }
 
-/// A store, and a session in it that worked and was killed.
+/// Creates a store with a session that did some work and was killed.
 pub(crate) fn a_session_is_killed(env: &TestEnvironment) {
     env.run(&["init"]).exits(0);
     let mut agent = FakeAgent::new(env, "claude-code");
@@ -137,7 +138,7 @@ fn begins(agent: &mut FakeAgent, session: &str) -> Option<String> {
 }
 
 #[test]
-fn a_killed_session_is_continued_by_another_agent_that_knows() {
+fn another_agent_continues_a_killed_session_with_its_brief() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let mut first = FakeAgent::new(&env, "claude-code");
@@ -162,13 +163,13 @@ fn a_killed_session_is_continued_by_another_agent_that_knows() {
         assert!(brief.contains(word), "{word} in {brief}");
     }
     assert!(brief.len() < 9_000, "{}", brief.len());
-    // The lead is where even a preview shows it.
+    // The most important facts come first, so that a truncated preview shows them.
     assert!(brief[..brief.len().min(2_000)].contains("cargo test parser"));
     second.hears("g1", "BeforeAgent", json!({ "prompt": "<hook_context>x</hook_context>\n\ngo on" }));
     let run = env.json(&["runs", "gemini-g1"]);
     assert_eq!(run["log"].as_array().unwrap().last().unwrap()["text"], "prompt: go on");
-    assert_eq!(run["tasks"].as_array().unwrap().len(), 3, "the to-do list goes over");
-    // It is continued: nobody else is offered it.
+    assert_eq!(run["tasks"].as_array().unwrap().len(), 3, "the to-do list is copied");
+    // A run that is being continued is not offered again.
     let mut third = FakeAgent::new(&env, "codex");
     assert_eq!(begins(&mut third, "c1"), None);
     second.hears("g1", "SessionEnd", json!({ "reason": "exit" }));
@@ -176,7 +177,7 @@ fn a_killed_session_is_continued_by_another_agent_that_knows() {
 }
 
 #[test]
-fn what_failed_is_told_many_checkpoints_and_sessions_later() {
+fn a_failure_is_reported_many_checkpoints_and_sessions_later() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let passes = |agent: &mut FakeAgent, session: &str, command: &str| {
@@ -209,7 +210,7 @@ fn what_failed_is_told_many_checkpoints_and_sessions_later() {
 }
 
 #[test]
-fn of_three_that_start_at_once_one_gets_the_brief() {
+fn only_one_of_three_concurrent_sessions_gets_the_brief() {
     let env = TestEnvironment::repository();
     a_session_is_killed(&env);
     let answers: Vec<Option<String>> = std::thread::scope(|scope| {
@@ -232,7 +233,7 @@ fn of_three_that_start_at_once_one_gets_the_brief() {
 }
 
 #[test]
-fn a_session_in_which_nothing_happens_leaves_nothing_and_uses_nothing_up() {
+fn an_idle_session_leaves_no_run_and_uses_no_resume_attempt() {
     let env = TestEnvironment::repository();
     a_session_is_killed(&env);
     for i in 0..4 {
@@ -245,7 +246,7 @@ fn a_session_in_which_nothing_happens_leaves_nothing_and_uses_nothing_up() {
 }
 
 #[test]
-fn a_to_do_since_the_newest_checkpoint_leaves_an_ended_session_open() {
+fn an_open_to_do_that_no_checkpoint_contains_pauses_an_ended_session() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let mut agent = FakeAgent::new(&env, "claude-code");
@@ -260,7 +261,7 @@ fn a_to_do_since_the_newest_checkpoint_leaves_an_ended_session_open() {
 }
 
 #[test]
-fn sessions_in_worktrees_of_one_repository_stay_apart() {
+fn sessions_in_worktrees_of_one_repository_stay_separate() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     for branch in ["one", "two"] {
@@ -275,7 +276,7 @@ fn sessions_in_worktrees_of_one_repository_stay_apart() {
         agent.works(&format!("w{i}"));
     }
     agents.into_iter().for_each(FakeAgent::dies);
-    // Another worktree gets an offer, not the brief of somebody else's work.
+    // Another worktree gets an offer instead of the brief.
     let mut elsewhere = FakeAgent::new(&env, "gemini");
     let offer = begins(&mut elsewhere, "g1").unwrap();
     assert!(offer.lines().count() == 2 && offer.contains("2 interrupted runs"), "{offer}");
@@ -285,7 +286,7 @@ fn sessions_in_worktrees_of_one_repository_stay_apart() {
 }
 
 #[test]
-fn the_agents_own_resume_and_compaction() {
+fn a_compacted_session_gets_its_brief_and_a_resumed_one_does_not() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let mut agent = FakeAgent::new(&env, "claude-code");
@@ -295,7 +296,7 @@ fn the_agents_own_resume_and_compaction() {
     let list = env.json(&["list", "--run", "claude-code-s1"]);
     let details = list["checkpoints"][0]["source_details"].to_string();
     assert!(details.contains("pre_compaction"), "{list}");
-    // After it the agent asks again, and gets its own brief.
+    // After the compaction the agent starts again and gets the brief of its own run.
     let answer = agent.hears("s1", "SessionStart", json!({ "source": "compact" })).unwrap();
     assert!(
         answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("make the tests pass")
@@ -305,13 +306,13 @@ fn the_agents_own_resume_and_compaction() {
     assert_eq!(
         again.hears("s1", "SessionStart", json!({ "source": "resume" })),
         None,
-        "its context is there"
+        "the agent still has its context"
     );
     assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 1, "the same run");
 }
 
 #[test]
-fn a_turn_that_fails_and_one_that_waits_are_told_in_status() {
+fn status_shows_sessions_that_wait_for_a_limit_or_the_user() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let mut agent = FakeAgent::new(&env, "claude-code");
@@ -331,7 +332,7 @@ fn a_turn_that_fails_and_one_that_waits_are_told_in_status() {
 }
 
 #[test]
-fn gemini_says_that_it_compresses_before_every_call() {
+fn repeated_compression_events_of_gemini_save_one_checkpoint() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let mut agent = FakeAgent::new(&env, "gemini");
@@ -344,7 +345,7 @@ fn gemini_says_that_it_compresses_before_every_call() {
 }
 
 #[test]
-fn where_there_is_no_store_nothing_happens() {
+fn hooks_do_nothing_without_a_store() {
     let env = TestEnvironment::repository();
     for (agent, payload) in recorded() {
         let mut payload = payload;
@@ -356,7 +357,7 @@ fn where_there_is_no_store_nothing_happens() {
 }
 
 #[test]
-fn recorded_payloads_whole_and_broken_never_disturb_the_agent() {
+fn intact_and_truncated_payloads_never_disturb_the_agent() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let quiet = |agent: &str, text: &[u8]| {
@@ -367,12 +368,12 @@ fn recorded_payloads_whole_and_broken_never_disturb_the_agent() {
         }
     };
     for (agent, mut payload) in recorded() {
-        // The recorded folder is another machine's.
+        // The recorded folder is on another machine.
         payload["cwd"] = json!(env.project());
         payload["directory"] = json!(env.project());
         let text = payload.to_string();
         quiet(agent, text.as_bytes());
-        // Every byte is tried by the unit tests; here a few.
+        // The unit tests truncate at every byte; a few positions are enough here.
         for at in (0..text.len()).step_by(text.len() / 3 + 1) {
             quiet(agent, &text.as_bytes()[..at]);
         }
@@ -395,7 +396,7 @@ fn recorded_payloads_whole_and_broken_never_disturb_the_agent() {
 }
 
 #[test]
-fn a_store_that_fails_is_written_down_and_told() {
+fn a_hook_failure_is_recorded_and_reported() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let payload = json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": "UserPromptSubmit", "prompt": "x" });
@@ -419,7 +420,7 @@ fn a_store_that_fails_is_written_down_and_told() {
 }
 
 #[test]
-fn a_run_by_hand_is_offered_in_two_lines_and_a_session_killed_at_its_start_goes() {
+fn manual_runs_are_offered_in_two_lines_and_a_session_killed_at_its_start_is_removed() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "hand", "--summary", "by hand"]);
     env.run(&["run", "--run", "job", "--", "false"]).exits(1);
@@ -437,7 +438,7 @@ fn a_run_by_hand_is_offered_in_two_lines_and_a_session_killed_at_its_start_goes(
 }
 
 #[test]
-fn what_cannot_be_written_waits_in_the_outbox() {
+fn a_hook_queues_its_save_in_the_outbox_if_the_store_is_read_only() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     let store = env.project().join(".git/milepost");
@@ -451,7 +452,7 @@ fn what_cannot_be_written_waits_in_the_outbox() {
                 .is_ok_and(|s| s.success())
         );
     };
-    // Even root cannot write there; where that cannot be had, there is nothing to try.
+    // `chattr +i` stops even root from writing. The test is skipped if it is not supported.
     let can = std::process::Command::new("chattr").arg("+i").arg(&store).stderr(Stdio::null()).status();
     if !can.is_ok_and(|status| status.success()) {
         return;

@@ -1,4 +1,4 @@
-//! Hooks: what four real agents have sent while they set a to-do list, wrote a file and ran a command that failed.
+//! Hooks: payloads that four real agents sent while they set a to-do list, wrote a file and ran a failing command.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -15,10 +15,10 @@ const RECORDED: [(&str, &str); 4] = [
     ("opencode", include_str!("../fixtures/agent-hooks/opencode-work.json")),
 ];
 
-/// Where Codex says how a command ended.
+/// Codex reports the exit code of a command only in its transcript.
 const TRANSCRIPT: &str = include_str!("../fixtures/agent-hooks/codex-work-transcript.jsonl");
 
-/// What an agent has sent, as if it had worked in this project.
+/// The recorded payloads of an agent, with their paths moved to this project.
 fn recorded(env: &TestEnvironment, agent: &str) -> Vec<Value> {
     let (_, text) = RECORDED.into_iter().find(|(name, _)| *name == agent).unwrap();
     let text = text.replace("/home/user/project", env.project().to_str().unwrap());
@@ -33,13 +33,13 @@ fn hears(env: &TestEnvironment, agent: &str, payload: &Value) -> String {
     ran.stdout
 }
 
-/// What a session holds that goes on: the test itself is its owner.
+/// The `resume` document of a live session, which the test process itself owns.
 fn held(env: &TestEnvironment, run: &str) -> Value {
     env.run(&["resume", run, "--json"]).exits(4).json()
 }
 
 #[test]
-fn what_real_agents_do_is_kept() {
+fn the_work_of_real_agents_is_recorded() {
     for (agent, _) in RECORDED {
         let env = TestEnvironment::repository();
         env.run(&["init"]).exits(0);
@@ -65,7 +65,7 @@ fn what_real_agents_do_is_kept() {
 }
 
 #[test]
-fn where_codex_does_not_say_how_a_command_ended_it_is_not_called_failed() {
+fn a_codex_command_without_an_exit_code_is_not_recorded_as_failed() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     for payload in recorded(&env, "codex") {
@@ -76,7 +76,7 @@ fn where_codex_does_not_say_how_a_command_ended_it_is_not_called_failed() {
 }
 
 #[test]
-fn opencode_is_told_before_its_first_word_is_kept() {
+fn opencode_gets_the_brief_before_its_first_message_is_recorded() {
     let env = TestEnvironment::repository();
     a_session_is_killed(&env);
     let mut answers = recorded(&env, "opencode").into_iter().map(|payload| hears(&env, "opencode", &payload));
@@ -84,11 +84,11 @@ fn opencode_is_told_before_its_first_word_is_kept() {
     assert!(told["context"].as_str().unwrap().contains("cargo test parser"), "{told}");
     assert!(answers.all(|answer| answer.is_empty()));
     let status = env.json(&["status"]);
-    assert_eq!(status["ended"], 1, "the killed one is continued: {status}");
+    assert_eq!(status["ended"], 1, "the killed run is continued: {status}");
 }
 
 #[test]
-fn a_folder_given_to_the_program_goes_before_the_agents() {
+fn the_dash_c_folder_overrides_the_agents_folder() {
     let env = TestEnvironment::repository();
     env.run(&["init"]).exits(0);
     for (event, more) in [("SessionStart", ("source", "startup")), ("UserPromptSubmit", ("prompt", "fix it"))]
@@ -105,7 +105,7 @@ fn a_folder_given_to_the_program_goes_before_the_agents() {
     }
     let runs = env.json(&["runs"])["runs"].clone();
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
-    // A folder that is not there is a failure, which is kept.
+    // A missing folder is recorded as a hook failure.
     let gone = env.run_on(
         b"{\"session_id\":\"x\",\"hook_event_name\":\"SessionStart\"}",
         &["-C", "gone", "hook", "claude-code"],

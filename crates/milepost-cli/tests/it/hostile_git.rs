@@ -1,4 +1,4 @@
-//! Repositories that strangers wrote: no program of theirs runs, and nothing outside of the project is read or written.
+//! Hostile repositories: none of their programs run, and nothing outside the project is read or written.
 
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -38,10 +38,10 @@ fn program(path: &Path, script: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A repository in which everything that can name a program names one of the attacker's.
+/// A repository in which every setting that can name a program names the attacker's.
 pub(crate) struct Hostile {
     pub(crate) env: TestEnvironment,
-    /// The file that the attacker's program leaves traces in.
+    /// The file to which the attacker's program appends each call.
     marker: PathBuf,
 }
 
@@ -142,7 +142,7 @@ impl Hostile {
         Self { env, marker }
     }
 
-    /// The same in a project whose settings the user has trusted.
+    /// The same repository with settings that the user has trusted.
     fn trusted() -> Self {
         let mut hostile = Self::new();
         hostile.env.trust_project();
@@ -152,10 +152,10 @@ impl Hostile {
     #[track_caller]
     pub(crate) fn nothing_ran(&self) {
         let ran = std::fs::read_to_string(&self.marker).unwrap_or_default();
-        assert_eq!(ran, "", "programs of the repository were run");
+        assert_eq!(ran, "", "the repository's programs were run");
     }
 
-    /// The commit that `main` is on, without asking git.
+    /// The commit of `main`, read without running git.
     fn head(&self) -> String {
         let head = std::fs::read_to_string(self.env.project().join(".git/refs/heads/main")).unwrap();
         head.trim().to_owned()
@@ -172,12 +172,12 @@ fn no_program_of_a_repository_runs() {
     assert_eq!(saved["pointer_error"], Value::Null, "{saved}");
     let seen = env.json(&["show"])["checkpoint"]["workspace"].clone();
     assert_eq!((&seen["git"]["error"], &seen["git"]["head"]), (&Value::Null, &json!(first)));
-    // What changed inside of the submodule is not listed, and the bare repository is a folder like any other.
+    // Changes inside the submodule are not listed, and the bare repository is an ordinary folder.
     let modified = json!(["a.inc", "a.odd", "a.tree", "a.txt"]);
     assert_eq!(seen["git"]["modified"], modified);
     let untracked = seen["git"]["untracked"].to_string();
     assert!(untracked.contains("seed/config") && untracked.contains("seed/hooks/pre-commit"), "{untracked}");
-    // The pointer was committed to the project's repository, and nothing else with it.
+    // Only the pointer was committed to the project's repository.
     let second = hostile.head();
     assert_ne!(first, second);
     let pointer = std::fs::read_to_string(root.join("seed/seed.json")).unwrap();
@@ -196,7 +196,7 @@ fn no_program_of_a_repository_runs() {
         CommitDistance::Unknown("not in a git repository".into())
     );
     hostile.nothing_ran();
-    // Git as everybody calls it does run them.
+    // Git, called in the usual way, does run these programs.
     let plain = |folder: &Path, args: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(folder).env("HOME", env.path("home")).env("GIT_WORK_TREE", &root).args(args);
@@ -231,19 +231,19 @@ fn no_program_of_a_repository_runs() {
         "ssh",
     ];
     for what in dangers {
-        assert!(ran.contains(what), "{what} was never a danger: {ran}");
+        assert!(ran.contains(what), "plain git did not run {what}: {ran}");
     }
 }
 
-/// Whether programs can be traced here; `cargo xtask setup` installs what that needs.
+/// Reports whether strace works on this machine; `cargo xtask setup` installs it.
 pub(crate) fn can_trace() -> bool {
     let traced =
         Command::new("strace").args(["-f", "-qq", "-e", "trace=execve", "-o", "/dev/null", "true"]).status();
     traced.is_ok_and(|status| status.success())
 }
 
-/// Runs the binary under strace; gives what it printed and the names of the programs that were executed. Nothing but
-/// milepost and git may be among them.
+/// Runs the binary under strace. Returns its output and the names of the executed programs, and asserts that only
+/// milepost and git are among them.
 #[track_caller]
 pub(crate) fn traced(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> (Output, Vec<String>) {
     let log = env.path("executed");
@@ -254,11 +254,12 @@ pub(crate) fn traced(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> (Out
     traced.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     traced.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = traced.spawn().unwrap();
-    // A command may stop reading early; that is its right.
+    // A write error is ignored, because a command may stop reading early.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     let done = child.wait_with_output().unwrap();
     let calls = std::fs::read_to_string(&log).unwrap();
-    // A call that was interrupted by another thread's stands on two lines: what did not fail counts as executed.
+    // strace splits a call over two lines if another thread's call interrupts it. Every line without an error counts
+    // as executed.
     let executed: Vec<_> = calls
         .lines()
         .filter(|line| !line.contains("= -1 "))
@@ -276,7 +277,7 @@ pub(crate) fn traced(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> (Out
 }
 
 #[test]
-fn git_and_nothing_else_is_executed() {
+fn no_program_but_git_is_executed() {
     if !can_trace() {
         return;
     }
@@ -296,7 +297,7 @@ fn git_and_nothing_else_is_executed() {
 }
 
 #[test]
-fn filters_of_the_user_still_run() {
+fn the_users_own_filters_still_run() {
     let env = TestEnvironment::repository();
     let user =
         "[user]\nname = t\nemail = t@t\n[filter \"up\"]\nclean = tr a-z A-Z\nsmudge = cat\nrequired = true\n";
@@ -310,7 +311,7 @@ fn filters_of_the_user_still_run() {
         format!("[filter \"up\"]\nclean = \"touch {0}; cat\"\nsmudge = \"touch {0}\"\n", marker.display());
     let config = env.project().join(".git/config");
     write(&config, &format!("{}{evil}", std::fs::read_to_string(&config).unwrap()));
-    // The same content with another time, so that git has to read it.
+    // The same content with another modification time, so that git has to read the file.
     env.write("a.up", "hello\n");
     std::fs::File::open(env.project().join("a.up"))
         .unwrap()
@@ -323,7 +324,7 @@ fn filters_of_the_user_still_run() {
 }
 
 #[test]
-fn another_repository_is_left_alone() {
+fn a_git_directory_of_another_repository_is_not_used() {
     let env = TestEnvironment::repository();
     for (name, dot_git) in [("file", Some("gitdir: ../../project/.git\n")), ("link", None)] {
         let hostile = env.path("stranger").join(name);
@@ -343,7 +344,7 @@ fn another_repository_is_left_alone() {
 }
 
 #[test]
-fn a_pointer_is_committed_to_the_projects_repository_alone() {
+fn a_pointer_is_committed_only_to_the_projects_repository() {
     let pointer = |file: &str| format!("[pointer]\nfile = \"{file}\"\nkey = \"ref\"\ncommit = true\n");
     let mut n = 0;
     let mut save = |env: &TestEnvironment| {
@@ -362,7 +363,7 @@ fn a_pointer_is_committed_to_the_projects_repository_alone() {
     write(&env.path("home/.gitconfig"), "[user]\nname = t\nemail = t@t\n");
     env.write("milepost.toml", pointer("../outside.json"));
     assert!(save(&env).contains("not committed: the file is not in the worktree"));
-    // A folder that is a link out of the project, a file that is one, and what is no file.
+    // A folder linked out of the project, a linked file, and a file that is too large.
     env.write("milepost.toml", pointer("away/seed.json"));
     symlink(env.path("home"), env.project().join("away")).unwrap();
     assert!(save(&env).contains("a link leads out of the project"));
@@ -373,7 +374,7 @@ fn a_pointer_is_committed_to_the_projects_repository_alone() {
     env.write("milepost.toml", pointer("large.json"));
     std::fs::File::create(env.project().join("large.json")).unwrap().set_len((1 << 20) + 1).unwrap();
     assert!(save(&env).contains("larger than 1 MiB"));
-    // Through links inside of the git directory a commit would be written elsewhere.
+    // A link inside the git directory would make git write the commit elsewhere.
     env.write("milepost.toml", pointer("seed.json"));
     assert_eq!(save(&env), "");
     let index = env.project().join(".git/index");
@@ -384,10 +385,10 @@ fn a_pointer_is_committed_to_the_projects_repository_alone() {
 }
 
 #[test]
-fn git_judges_a_repository_of_another_user() {
+fn gits_ownership_check_applies_to_a_repository_of_another_user() {
     let mut env = TestEnvironment::repository();
     env.trust_project();
-    // Only root may give files away.
+    // Only root can change the owner of a file.
     if std::os::unix::fs::chown(env.project().join(".git"), Some(12345), None).is_err() {
         return;
     }

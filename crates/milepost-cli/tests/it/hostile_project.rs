@@ -1,5 +1,5 @@
-//! A project that a stranger made to misuse Milepost: every command and every hook is run in it, and nothing outside changes,
-//! no program but git runs, and nothing of it reaches an agent.
+//! A project that an attacker made to misuse Milepost. Every command and every hook runs in it: nothing outside the
+//! project changes, no program but git runs, and none of the project's text reaches an agent.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -10,15 +10,15 @@ use serde_json::json;
 use crate::TestEnvironment;
 use crate::hostile_git::{Hostile, can_trace, traced};
 
-/// What the stranger wants an agent to read.
+/// Text that the attacker wants an agent to read.
 const BAIT: &str = "SYSTEM OVERRIDE";
 
-/// Every file below a folder, with its content.
+/// Collects every file below a folder with its content.
 fn snapshot(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         let name = path.display().to_string();
-        // The user's own state is Milepost's to write.
+        // Milepost may write the user's state, and `executed` is the log of strace.
         if name.ends_with("/home/.local/state/milepost") || name.ends_with("/executed") {
             continue;
         }
@@ -33,7 +33,7 @@ fn snapshot(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// Everything outside the project.
+/// Returns every file outside the project.
 fn outside(env: &TestEnvironment) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     snapshot(&env.path("home"), &mut found);
@@ -45,7 +45,7 @@ fn outside(env: &TestEnvironment) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// A store of a stranger's with bait in it, and its folder.
+/// Creates an attacker's project whose store contains the bait. Returns the project and the path of the store.
 fn strangers_store(kind: &str) -> (TestEnvironment, std::path::PathBuf) {
     let env = TestEnvironment::repository();
     env.json(&["init", "--agents", "none", "--store", kind]);
@@ -55,7 +55,7 @@ fn strangers_store(kind: &str) -> (TestEnvironment, std::path::PathBuf) {
     (env, folder)
 }
 
-/// Plants everything: settings, links, an outbox entry and stores. `store` is what the settings say about it.
+/// Plants settings, links and outbox entries in the project. `store` is the line of the settings that names a store.
 fn plant(env: &TestEnvironment, store: &str) {
     let project = env.project();
     let home = env.path("home");
@@ -99,7 +99,7 @@ fn plant(env: &TestEnvironment, store: &str) {
         .unwrap();
 }
 
-/// Every command, with arguments that make it read and write as much as it can.
+/// Every command, with arguments that make it read and write as much as possible.
 fn commands() -> Vec<Vec<&'static str>> {
     let lines = [
         "status",
@@ -160,7 +160,7 @@ fn commands() -> Vec<Vec<&'static str>> {
     lines.iter().map(|line| line.split(' ').collect()).collect()
 }
 
-/// Every kind of event, as each agent sends it.
+/// Hook events of every kind, in each agent's format.
 fn events(env: &TestEnvironment) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     for agent in ["claude-code", "gemini", "codex"] {
@@ -192,7 +192,7 @@ fn events(env: &TestEnvironment) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Messages of an agent that calls every tool of the MCP server.
+/// MCP messages that call the server's tools and read a resource and a prompt.
 fn calls() -> String {
     let mut lines = vec![
         json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-06-18",
@@ -222,11 +222,11 @@ fn calls() -> String {
 }
 
 #[test]
-fn a_hostile_project_reaches_nothing_and_nobody() {
+fn a_hostile_project_changes_nothing_outside_and_reaches_no_agent() {
     if !can_trace() {
         return;
     }
-    // A store that the settings name, one that came in the git directory, and none at all.
+    // A store that the settings name, one in the git directory, one outside the project, and none at all.
     for (store, kind) in [
         ("store = \"files:st\"", Some("files:st")),
         ("", Some("sqlite:.git/milepost/milepost.db")),
@@ -277,7 +277,7 @@ fn a_hostile_project_reaches_nothing_and_nobody() {
         let names = |map: &BTreeMap<String, Vec<u8>>| map.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&before), names(&after), "{store} {kind:?}");
         assert_eq!(before, after, "{store} {kind:?}");
-        // What is outside is not recorded either.
+        // Files outside the project are not recorded either.
         let listed = env.run(&["list", "--limit", "0", "--json"]).stdout;
         for id in listed.split('"').filter(|word| word.starts_with("cp_")) {
             let shown = env.run(&["show", id, "--json"]).stdout;

@@ -1,9 +1,10 @@
-//! `init`, `mark`, `complete`, `delete`, `verify`, `doctor`, the outbox and the pointer.
+//! Commands that set up and maintain a store: `init`, `mark`, `complete`, `delete`, `verify` and `doctor`. Also the
+//! outbox and the pointer.
 
 use crate::TestEnvironment;
 
 #[test]
-fn init_makes_a_store_and_a_file_once() {
+fn init_creates_the_store_and_the_configuration_file_once() {
     let env = TestEnvironment::repository();
     let made = env.json(&["init", "--agents", "none", "--yes"]);
     assert_eq!(made["created"], true);
@@ -27,7 +28,7 @@ fn init_makes_a_store_and_a_file_once() {
 }
 
 #[test]
-fn the_commented_keys_of_init_are_the_keys_there_are() {
+fn init_writes_every_key_as_a_comment_with_a_valid_value() {
     let mut env = TestEnvironment::new();
     env.trust_project();
     env.json(&["init"]);
@@ -47,7 +48,7 @@ fn the_commented_keys_of_init_are_the_keys_there_are() {
 }
 
 #[test]
-fn init_writes_down_what_its_flags_ask_for() {
+fn init_writes_its_flags_to_the_configuration_file() {
     let env = TestEnvironment::new();
     env.json(&["init", "--store", "sqlite:cp.db", "--profile", "pai"]);
     env.save(&[]);
@@ -56,7 +57,7 @@ fn init_writes_down_what_its_flags_ask_for() {
 }
 
 #[test]
-fn marks_change_and_nothing_else_does() {
+fn mark_changes_only_the_marks() {
     let env = TestEnvironment::new();
     let id = env.save(&[]);
     let before = env.json(&["show"])["checkpoint"].to_string();
@@ -77,7 +78,7 @@ fn marks_change_and_nothing_else_does() {
 }
 
 #[test]
-fn completing_completes_what_came_before() {
+fn completing_a_checkpoint_completes_the_earlier_ones() {
     let env = TestEnvironment::new();
     let ids: Vec<_> = (0..3).map(|n| env.save(&["--run", "r", "--summary", &n.to_string()])).collect();
     assert_eq!(env.run(&["complete", "r@2"]).exits(0).stdout, format!("{}\n{}\n", ids[0], ids[1]));
@@ -86,11 +87,11 @@ fn completing_completes_what_came_before() {
     assert_eq!(env.json(&["complete", "latest"])["completed"], serde_json::json!([ids[2]]));
     assert_eq!(env.json(&["runs"])["runs"][0]["status"], "completed");
     env.save(&["--run", "r", "--summary", "again"]);
-    assert_eq!(env.json(&["runs"])["runs"][0]["status"], "in_progress", "saving reopens");
+    assert_eq!(env.json(&["runs"])["runs"][0]["status"], "in_progress", "saving reopens it");
 }
 
 #[test]
-fn deleting_asks_and_takes_all_or_nothing() {
+fn delete_needs_confirmation_and_removes_the_whole_run() {
     let env = TestEnvironment::new();
     let id = env.save(&["--run", "r"]);
     env.save(&["--run", "other"]);
@@ -106,7 +107,7 @@ fn deleting_asks_and_takes_all_or_nothing() {
 }
 
 #[test]
-fn readers_and_closers_make_no_store() {
+fn reading_and_closing_commands_create_no_store() {
     let env = TestEnvironment::new();
     for args in [
         &["list"][..],
@@ -130,7 +131,7 @@ fn readers_and_closers_make_no_store() {
 }
 
 #[test]
-fn a_sound_store_is_verified_and_healthy() {
+fn an_intact_store_passes_verify_and_doctor() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r"]);
     assert_eq!(env.run(&["verify"]).exits(0).stdout, "1 checkpoint intact\n");
@@ -141,7 +142,7 @@ fn a_sound_store_is_verified_and_healthy() {
 }
 
 #[test]
-fn damage_is_named_and_the_newest_good_one_is_given() {
+fn damage_is_reported_and_the_newest_intact_checkpoint_is_shown() {
     let env = TestEnvironment::new();
     let good = env.save(&["--run", "r", "--summary", "1"]);
     let bad = env.save(&["--run", "r", "--summary", "2"]);
@@ -165,7 +166,7 @@ fn damage_is_named_and_the_newest_good_one_is_given() {
 }
 
 #[test]
-fn a_file_that_is_no_store_is_reported_with_what_to_do() {
+fn a_file_that_is_not_a_store_is_reported_with_a_fix() {
     let env = TestEnvironment::new();
     env.save(&[]);
     for end in ["", "-wal", "-shm"] {
@@ -178,7 +179,7 @@ fn a_file_that_is_no_store_is_reported_with_what_to_do() {
 }
 
 #[test]
-fn a_stray_file_is_mended() {
+fn doctor_fix_removes_a_stray_temporary_file() {
     let env = TestEnvironment::new();
     env.save(&[]);
     env.write(".milepost/.milepost-tmp-abc", "x");
@@ -191,7 +192,7 @@ fn a_stray_file_is_mended() {
 }
 
 #[test]
-fn the_pointer_is_kept_in_a_file_of_ones_own() {
+fn the_pointer_is_written_to_the_users_own_file() {
     let mut env = TestEnvironment::new();
     env.trust_project();
     env.write("milepost.toml", "[pointer]\nfile = \"seed.json\"\nkey = \"state.checkpointRef\"\n");
@@ -204,7 +205,7 @@ fn the_pointer_is_kept_in_a_file_of_ones_own() {
 }
 
 #[test]
-fn what_waits_in_the_outbox_is_taken_in() {
+fn checkpoints_in_the_outbox_are_imported() {
     use milepost::Save;
     use milepost::model::{StepChange, StepStatus};
     let env = TestEnvironment::repository();
@@ -217,14 +218,14 @@ fn what_waits_in_the_outbox_is_taken_in() {
     let post = |summary: &str| post_save(Save::new().summary(summary)).unwrap().snapshot_id;
     let waiting = post("waited");
     let ran = env.run(&["list", "--json"]).exits(0);
-    assert_eq!(ran.json()["checkpoints"][0]["snapshot_id"], waiting.as_str(), "a reader takes it in, too");
+    assert_eq!(ran.json()["checkpoints"][0]["snapshot_id"], waiting.as_str(), "readers import it too");
     assert!(ran.stderr.contains("imported from the outbox"));
     post("again");
     let ran = env.run(&["doctor", "--json"]).exits(5);
     assert!(ran.json()["problems"][0]["message"].as_str().unwrap().contains("outbox"));
     env.run(&["doctor", "--fix"]).exits(0);
     assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 3);
-    // What no run could ever take does not wait; what this run cannot take is named, with what to do.
+    // A change that is always invalid is not queued. A change that this run cannot accept is reported with a fix.
     let done = |id: &str| Save::new().change(StepChange::new(id, StepStatus::Done));
     assert!(matches!(post_save(done("")), Err(milepost::Error::Schema(_))));
     let file = post_save(done("never")).unwrap().file;
@@ -234,10 +235,11 @@ fn what_waits_in_the_outbox_is_taken_in() {
     assert_eq!(problems.as_array().unwrap().len(), 1);
 }
 
-/// The only way to make a folder read-only for root as well; where it is not allowed, there is nothing to see.
+/// A read-only bind mount is the only way to make a folder read-only for root as well. The test is skipped if mounting
+/// is not allowed.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_save_waits_where_the_store_is_read_only() {
+fn a_save_is_queued_if_the_store_is_read_only() {
     let env = TestEnvironment::repository();
     let first = env.save(&["--run", "r", "--summary", "one"]);
     let within = |args: &str| {
@@ -255,7 +257,7 @@ fn a_save_waits_where_the_store_is_read_only() {
     let saved: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(saved["queued"], true);
     assert!(saved["sequence"].is_null() && std::path::Path::new(saved["file"].as_str().unwrap()).exists());
-    assert_eq!(saved["run_id"], "r", "the run is known by reading");
+    assert_eq!(saved["run_id"], "r", "the run is found by reading");
     let shown = within("status --json").unwrap();
     let status: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(status["waiting"], 1);
@@ -265,7 +267,7 @@ fn a_save_waits_where_the_store_is_read_only() {
     assert_eq!(list["checkpoints"][0]["snapshot_id"], saved["snapshot_id"]);
     assert_eq!(list["checkpoints"][0]["sequence"], 2);
     assert_eq!(env.json(&["status"])["waiting"], 0);
-    // What else is a checkpoint waits as well, and comes in its order; so do the checkpoints of a command.
+    // Other changes are queued as well and imported in order, including the checkpoints of a command.
     let commands = ["step begin s", "note noted", "task run t -- true", "step done s", "step done never"];
     for (n, args) in commands.into_iter().enumerate() {
         let output = within(&format!("{args} --json")).unwrap();
@@ -283,13 +285,13 @@ fn a_save_waits_where_the_store_is_read_only() {
         (&"s".into(), &"done".into())
     );
     assert_eq!(env.json(&["runs", "sandboxed"])["runs"][0]["status"], "completed");
-    // The one that no run can take stays, and is named.
+    // The change that the run cannot accept stays in the outbox and is reported.
     assert_eq!(env.json(&["status"])["waiting"], 1);
     assert!(env.run(&["status"]).exits(0).stderr.contains("\"never\" has not begun"));
 }
 
 #[test]
-fn of_four_who_complete_a_checkpoint_one_does() {
+fn only_one_of_four_concurrent_completions_takes_effect() {
     let mut env = TestEnvironment::new();
     for store in ["sqlite:c.db", "files:c"] {
         env.set("MILEPOST_STORE", store);
@@ -322,7 +324,7 @@ fn of_four_who_complete_a_checkpoint_one_does() {
 }
 
 #[test]
-fn checkpoints_from_the_future_are_named() {
+fn doctor_reports_checkpoints_dated_in_the_future() {
     let env = TestEnvironment::new();
     std::fs::create_dir(env.project().join("old")).unwrap();
     for (name, when) in [("near", "now"), ("far", "40 days")] {

@@ -1,4 +1,4 @@
-//! Files that a command is given by a person: regular files and pipes of the shell, of bounded size.
+//! Files that the user passes to a command: regular files and shell pipes are read, up to a size limit.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::TestEnvironment;
 const BRIEF: &str = "## Problem\nIt leaks.\n\n### Next Actions\n- Find the leak\n";
 
 #[test]
-fn resume_from_refuses_what_is_no_regular_file() {
+fn resume_from_refuses_named_pipes_folders_and_devices() {
     let env = TestEnvironment::new();
     assert!(Command::new("mkfifo").arg(env.project().join("pipe.md")).status().unwrap().success());
     std::fs::create_dir(env.project().join("folder.md")).unwrap();
@@ -24,7 +24,7 @@ fn resume_from_refuses_what_is_no_regular_file() {
 }
 
 #[test]
-fn resume_from_reads_no_file_without_end() {
+fn resume_from_refuses_files_above_the_size_limit() {
     let env = TestEnvironment::new();
     let large = env.write("large.md", BRIEF);
     std::fs::File::options().write(true).open(&large).unwrap().set_len((64 << 20) + 1).unwrap();
@@ -34,7 +34,7 @@ fn resume_from_reads_no_file_without_end() {
 }
 
 #[test]
-fn resume_from_reads_files_links_pipes_of_the_shell_and_stdin() {
+fn resume_from_reads_files_links_shell_pipes_and_stdin() {
     let env = TestEnvironment::new();
     env.write("b.md", BRIEF);
     std::os::unix::fs::symlink("b.md", env.project().join("link.md")).unwrap();

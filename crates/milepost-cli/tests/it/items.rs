@@ -1,11 +1,12 @@
-//! `step`, `criterion`, `record`, `note`, `decide`, `context`: durable at once, and in the next checkpoint.
+//! `step`, `criterion`, `record`, `note`, `decide`, `context`: recorded immediately and included
+//! in the next checkpoint.
 
 use serde_json::json;
 
 use crate::TestEnvironment;
 
 #[test]
-fn steps_are_checkpoints_at_once() {
+fn every_step_change_saves_a_checkpoint() {
     let env = TestEnvironment::new();
     let args = ["step", "begin", "parse", "--plan", "plan.md", "--ordinal", "3", "--title", "Parse it"];
     let begun = env.json(&[&args[..], &["--run", "r"]].concat());
@@ -21,7 +22,7 @@ fn steps_are_checkpoints_at_once() {
         assert_eq!(body["status"], "in_progress");
     }
     assert!(env.run(&["show", "r@1"]).exits(0).stdout.contains("3. parse Parse it (in_progress)"));
-    // The one that began first is still under way.
+    // The step that began first is still in progress.
     env.run(&["step", "done", "parse"]).exits(0);
 }
 
@@ -52,7 +53,7 @@ fn a_step_that_never_began_cannot_end() {
 }
 
 #[test]
-fn wrong_words_name_the_right_ones_and_change_nothing() {
+fn wrong_values_are_refused_with_the_allowed_ones() {
     let env = TestEnvironment::new();
     let cases: [(&[&str], &str); 9] = [
         (&["step", "banana", "x"], "begin, done, fail, skip"),
@@ -83,7 +84,7 @@ fn wrong_words_name_the_right_ones_and_change_nothing() {
 }
 
 #[test]
-fn what_is_said_is_in_the_run_at_once_and_in_the_next_checkpoint() {
+fn items_are_in_the_run_immediately_and_in_the_next_checkpoint() {
     let env = TestEnvironment::new();
     let r = ["--run", "r"];
     let say = |args: &[&str]| {
@@ -126,7 +127,7 @@ fn what_is_said_is_in_the_run_at_once_and_in_the_next_checkpoint() {
 }
 
 #[test]
-fn values_that_no_run_takes_are_wrong_arguments() {
+fn values_that_no_run_accepts_are_usage_errors() {
     let mut env = TestEnvironment::new();
     env.save(&["--run", "r"]);
     let (long, huge) = ("i".repeat(257), "x".repeat(300_000 / 4));
@@ -141,19 +142,19 @@ fn values_that_no_run_takes_are_wrong_arguments() {
     for args in cases {
         let ran = env.run(&[args, &["--json"]].concat()).exits(2);
         assert_eq!(ran.reason(), "checkpoint_schema_invalid", "{args:?}");
-        assert!(!ran.stderr.contains("[limits]"), "no setting helps: {ran:#?}");
+        assert!(!ran.stderr.contains("[limits]"), "no setting allows it: {ran:#?}");
     }
     env.trust_project();
     env.write("milepost.toml", "[limits]\nfield = \"1KiB\"\n");
     let ran = env.run(&["note", &huge]).exits(2);
-    assert!(ran.stderr.contains("[limits]"), "a setting helps: {ran:#?}");
+    assert!(ran.stderr.contains("[limits]"), "a setting allows it: {ran:#?}");
     let ran = env.run(&["record", "--json"]).exits(2);
-    assert!(ran.stderr.contains("--duration-ms"), "what is missing is named: {ran:#?}");
+    assert!(ran.stderr.contains("--duration-ms"), "the missing flag is named: {ran:#?}");
     assert_eq!(env.json(&["runs", "r"])["runs"][0]["checkpoints"], 1);
 }
 
 #[test]
-fn a_criterion_is_answered_as_it_stands() {
+fn criterion_set_returns_the_whole_criterion() {
     let env = TestEnvironment::new();
     env.json(&["criterion", "set", "c", "pending", "--subject", "all pass", "--run", "r"]);
     let answer = env.json(&["criterion", "set", "c", "completed"]);
@@ -161,7 +162,7 @@ fn a_criterion_is_answered_as_it_stands() {
 }
 
 #[test]
-fn a_summary_that_is_too_long_is_refused_before_it_can_stop_a_save() {
+fn a_summary_that_is_too_long_is_refused_and_does_not_stop_a_save() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r"]);
     let long = "x".repeat(2049);
@@ -180,7 +181,7 @@ fn a_summary_that_is_too_long_is_refused_before_it_can_stop_a_save() {
     ];
     let refused = env.run(&[&args[..], &["--json"]].concat()).exits(2);
     assert_eq!(refused.reason(), "checkpoint_schema_invalid");
-    assert!(!refused.stderr.contains("[limits]"), "no setting raises that: {refused:#?}");
+    assert!(!refused.stderr.contains("[limits]"), "no setting raises this limit: {refused:#?}");
     assert_eq!(env.json(&["save", "--summary", "goes on"])["sequence"], 2);
 }
 
@@ -189,7 +190,7 @@ fn record_runs_a_command_and_keeps_the_end_of_its_output() {
     let env = TestEnvironment::new();
     let script = "i=0; while [ $i -lt 5000 ]; do echo \"line $i\"; i=$((i+1)); done; echo bad >&2; exit 3";
     let ran = env.run(&["record", "--run", "r", "--", "sh", "-c", script]).exits(3);
-    assert_eq!(ran.stdout.lines().count(), 5000, "everything goes through");
+    assert_eq!(ran.stdout.lines().count(), 5000, "all output is passed on");
     assert_eq!(ran.stderr, "bad\n");
     let outcome = &env.json(&["runs", "r"])["outcomes"][0];
     assert_eq!(
@@ -203,12 +204,12 @@ fn record_runs_a_command_and_keeps_the_end_of_its_output() {
     );
     assert!(outcome["duration_ms"].is_u64());
     let ran = env.run(&["record", "--run", "r", "--name", "quiet", "--json", "--", "true"]).exits(0);
-    assert_eq!(ran.stdout, "", "stdout is the command's");
+    assert_eq!(ran.stdout, "", "stdout belongs to the command");
     let line: serde_json::Value = serde_json::from_str(ran.stderr.trim()).unwrap();
     assert_eq!((&line["outcome"]["result"], &line["outcome"]["name"]), (&json!("PASS"), &json!("quiet")));
     env.run(&["record", "--", "no-such-program"]).exits(127);
     env.run(&["record", "--", "/etc/passwd"]).exits(126);
-    // What a command leaves behind is not waited for.
+    // A background process of the command is not waited for.
     let start = std::time::Instant::now();
     env.command(&["record", "--run", "r", "--", "sh", "-c", "sleep 20 & echo started"])
         .stdout(std::process::Stdio::null())

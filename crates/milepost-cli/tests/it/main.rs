@@ -1,4 +1,4 @@
-//! The command line from end to end: the real binary, in a place of its own.
+//! End-to-end tests of the command line: each test runs the real binary in its own temporary environment.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests and their harness")]
 

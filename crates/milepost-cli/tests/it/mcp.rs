@@ -1,4 +1,4 @@
-//! `mcp`: the real server over pipes, spoken to line by line.
+//! `mcp`: the real server, tested over pipes with one JSON message per line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::TestEnvironment;
 const TOOLS: [&str; 10] =
     ["complete", "decide", "diff", "list", "record", "resume", "save", "show", "step", "tasks"];
 
-/// A server, and what it has answered so far.
+/// A running server and the replies that were read before they were needed.
 pub(super) struct Server {
     pub(super) child: Child,
     pub(super) stdin: Option<ChildStdin>,
@@ -38,7 +38,7 @@ impl Server {
         Self { child, stdin, lines, early: Vec::new(), next: 0 }
     }
 
-    /// A server of this place that has been greeted.
+    /// Starts a server in the test's project and completes the handshake.
     pub(super) fn of(env: &TestEnvironment, args: &[&str]) -> Self {
         let args: Vec<_> = std::iter::once("mcp").chain(args.iter().copied()).collect();
         let mut server = Self::start(env.command(&args));
@@ -58,7 +58,7 @@ impl Server {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Sends a request and gives its number.
+    /// Sends a request and returns its id.
     pub(super) fn send(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let id = self.next;
@@ -66,7 +66,7 @@ impl Server {
         id
     }
 
-    /// The answer to a request, whatever else comes before it.
+    /// Waits for the reply to a request. Other replies are kept for later.
     #[track_caller]
     pub(super) fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
@@ -76,9 +76,9 @@ impl Server {
             }
             let line = match self.lines.recv_timeout(Duration::from_secs(60)) {
                 Ok(line) => line,
-                Err(e) => panic!("no answer to {id}: {e}"),
+                Err(e) => panic!("no reply to {id}: {e}"),
             };
-            // Whatever is on stdout is the protocol.
+            // Every line on stdout must be a protocol message.
             let answer: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
             assert_eq!(answer["jsonrpc"], "2.0", "{answer}");
             self.early.push(answer);
@@ -91,7 +91,7 @@ impl Server {
         self.answer(id)
     }
 
-    /// Calls a tool that has to succeed; gives its document.
+    /// Calls a tool, asserts success and returns its document.
     #[track_caller]
     pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
@@ -99,14 +99,14 @@ impl Server {
         answer["result"]["structuredContent"].clone()
     }
 
-    /// What the model reads of a call.
+    /// Calls a tool and returns the text that the model reads.
     #[track_caller]
     pub(super) fn text(&mut self, tool: &str, arguments: Value) -> String {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
-    /// Calls a tool that has to fail, as a tool and not as the protocol; gives its reason code.
+    /// Calls a tool, asserts a tool error (not a protocol error) and returns its reason code.
     #[track_caller]
     pub(super) fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
@@ -120,10 +120,10 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        panic!("the server does not end");
+        panic!("the server did not exit");
     }
 
-    /// Closes stdin; the server has to end by itself, with nothing on stdout that was not read.
+    /// Closes stdin and asserts that the server exits successfully without unread output.
     pub(super) fn end(mut self) {
         self.stdin = None;
         assert!(self.wait().success());
@@ -148,7 +148,7 @@ pub(super) fn refusal(answer: &Value) -> Value {
     line["reason_code"].clone()
 }
 
-/// Whether a value is what a schema says, as far as the schemas here say anything.
+/// Asserts that a value matches a schema. Supports only the keywords that these schemas use.
 fn fits(schema: &Value, value: &Value, at: &str) {
     let is = |name: &str| match name {
         "null" => value.is_null(),
@@ -164,7 +164,7 @@ fn fits(schema: &Value, value: &Value, at: &str) {
         return fits(choices.iter().find(own).unwrap(), value, at);
     }
     match &schema["type"] {
-        Value::String(name) => assert!(is(name), "{at}: {value} is no {name}"),
+        Value::String(name) => assert!(is(name), "{at}: {value} is not of type {name}"),
         Value::Array(names) => assert!(names.iter().any(|n| is(n.as_str().unwrap())), "{at}: {value}"),
         _ => {}
     }
@@ -182,7 +182,7 @@ fn fits(schema: &Value, value: &Value, at: &str) {
 }
 
 #[test]
-fn every_tool_answers_what_its_schema_says() {
+fn every_tool_result_matches_its_schema() {
     let env = TestEnvironment::repository();
     let mut server = Server::of(&env, &[]);
     let listed = server.request("tools/list", json!({}))["result"]["tools"].clone();
@@ -217,7 +217,7 @@ fn every_tool_answers_what_its_schema_says() {
     assert!(list["checkpoints"].as_array().unwrap().iter().all(|row| row["run_id"] == *run));
     let shown = check("show", json!({ "ref": "half" }));
     assert_eq!(shown["checkpoint"]["state"]["n"], 1);
-    assert!(shown["checkpoint"]["workspace"]["git"]["branch"] == "main", "captured as save does: {shown}");
+    assert!(shown["checkpoint"]["workspace"]["git"]["branch"] == "main", "captured as by `save`: {shown}");
     assert!(check("diff", json!({ "from": "half" }))["differs"] == true);
     let resumed = check("resume", json!({}));
     assert_eq!(resumed["decision"]["run_id"], *run);
@@ -225,7 +225,7 @@ fn every_tool_answers_what_its_schema_says() {
     assert_eq!(check("complete", json!({ "ref": "latest" }))["completed"].as_array().unwrap().len(), 4);
     let nothing = check("resume", json!({}));
     assert!(nothing["decision"]["run_id"].is_null() && nothing["brief"].is_null(), "{nothing}");
-    // The command line sees the same.
+    // The command line shows the same checkpoints.
     assert_eq!(env.json(&["list", "--limit", "0"])["checkpoints"].as_array().unwrap().len(), 4);
     assert_eq!(env.json(&["list"])["checkpoints"], check("list", json!({}))["checkpoints"]);
     server.end();
@@ -248,7 +248,7 @@ fn every_argument_of_a_tool_is_a_flag_or_operand_of_the_command() {
 }
 
 #[test]
-fn both_versions_that_agents_ask_for_and_the_instructions() {
+fn both_protocol_versions_are_supported_and_instructions_are_sent() {
     let env = TestEnvironment::new();
     for version in ["2025-11-25", "2025-06-18"] {
         let mut server = Server::start(env.command(&["mcp"]));
@@ -265,7 +265,7 @@ fn both_versions_that_agents_ask_for_and_the_instructions() {
 }
 
 #[test]
-fn what_reads_makes_no_store() {
+fn reading_tools_create_no_store() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     for (tool, arguments) in [
@@ -289,7 +289,7 @@ fn what_reads_makes_no_store() {
 }
 
 #[test]
-fn wrong_arguments_are_answered_by_the_tool() {
+fn wrong_arguments_are_reported_as_tool_errors() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     for (tool, arguments) in [
@@ -326,7 +326,7 @@ fn wrong_arguments_are_answered_by_the_tool() {
 }
 
 #[test]
-fn lines_that_are_no_messages_do_no_harm() {
+fn invalid_lines_do_not_disturb_the_server() {
     let env = TestEnvironment::new();
     let mut server = Server::start(env.command(&["mcp"]));
     let wrong =
@@ -351,7 +351,7 @@ fn lines_that_are_no_messages_do_no_harm() {
 }
 
 #[test]
-fn several_requests_at_once_are_all_answered() {
+fn concurrent_requests_are_all_answered() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     let save = |n: u64| {
@@ -372,7 +372,7 @@ fn several_requests_at_once_are_all_answered() {
 }
 
 #[test]
-fn the_end_of_stdin_ends_it_and_what_was_asked_is_done() {
+fn the_server_finishes_its_work_and_exits_when_stdin_closes() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     let id = server.send("tools/call", json!({ "name": "save", "arguments": { "summary": "last words" } }));
@@ -380,12 +380,12 @@ fn the_end_of_stdin_ends_it_and_what_was_asked_is_done() {
     assert_eq!(server.answer(id)["result"]["isError"], false);
     assert!(server.wait().success());
     assert_eq!(env.json(&["list"])["checkpoints"][0]["task_summary"], "last words");
-    // One that nobody ever spoke to ends as well.
+    // A server that never received a message exits too.
     Server::start(env.command(&["mcp"])).end();
 }
 
 #[test]
-fn a_signal_ends_it_and_what_was_acknowledged_is_there() {
+fn acknowledged_saves_survive_a_signal_that_ends_the_server() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     server.call("save", json!({ "summary": "one" }));
@@ -397,14 +397,14 @@ fn a_signal_ends_it_and_what_was_acknowledged_is_there() {
 }
 
 #[test]
-fn a_store_that_comes_and_goes_is_survived() {
+fn the_server_survives_a_store_that_appears_and_disappears() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &["--wait", "0.2"]);
     assert_eq!(server.refused("list", json!({})), "store_missing");
     env.save(&["--run", "outside", "--summary", "made by a command"]);
     assert_eq!(server.call("list", json!({}))["checkpoints"].as_array().unwrap().len(), 1);
     let folder = env.project().join(".milepost");
-    // Somebody holds it and does not let go.
+    // Another process holds the write lock.
     let held = std::fs::File::open(folder.join("milepost.db-lock")).unwrap();
     held.lock().unwrap();
     assert_eq!(server.refused("save", json!({ "summary": "in vain" })), "store_busy");
@@ -424,7 +424,7 @@ fn a_store_that_comes_and_goes_is_survived() {
     server.refused("list", json!({}));
     std::fs::remove_file(database).unwrap();
     server.call("save", json!({ "summary": "and again" }));
-    // A configuration that cannot be read is told with every call, until it can.
+    // Every call reports an invalid configuration until it is repaired.
     env.write("milepost.toml", "profile = 7");
     assert_eq!(server.refused("list", json!({})), "usage");
     env.write("milepost.toml", "");
@@ -433,9 +433,9 @@ fn a_store_that_comes_and_goes_is_survived() {
 }
 
 #[test]
-fn the_run_is_the_one_that_the_commands_would_mean() {
+fn the_server_finds_its_run_as_the_commands_do() {
     let mut env = TestEnvironment::new();
-    // Owned by an ancestor of the server, as an agent's run is.
+    // An ancestor of the server owns the run, as with an agent's run.
     let pid = std::process::id().to_string();
     env.run(&["start", "--run", "agents-own", "--owner-pid", &pid]).exits(0);
     env.save(&["--run", "another", "--summary", "x"]);
@@ -455,7 +455,7 @@ fn the_run_is_the_one_that_the_commands_would_mean() {
 }
 
 #[test]
-fn a_dead_run_is_told_continued_and_dismissed() {
+fn a_dead_run_is_offered_continued_and_dismissed() {
     let env = TestEnvironment::new();
     let mut owner = Command::new("sleep").arg("600").spawn().unwrap();
     env.run(&["start", "--run", "dead", "--title", "Port", "--owner-pid", &owner.id().to_string()]).exits(0);
@@ -474,7 +474,7 @@ fn a_dead_run_is_told_continued_and_dismissed() {
     let begun = server.call("resume", json!({ "start": true }));
     assert_eq!(begun["started"]["continues"], "dead");
     assert!(begun["brief"].as_str().unwrap().contains("no regex"));
-    // What is written from now on goes there.
+    // Later saves go to the new run.
     let own = server.call("save", json!({ "summary": "the other half" }))["run_id"].clone();
     assert_eq!(own, begun["started"]["run_id"]);
     assert_eq!(server.refused("resume", json!({ "run": "dead", "start": true })), "resume_claimed");
@@ -517,7 +517,7 @@ fn resources_are_the_latest_brief_and_each_run() {
 }
 
 #[test]
-fn secrets_are_replaced_and_digits_are_kept() {
+fn secrets_are_redacted_and_numbers_keep_every_digit() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     let secret = concat!("ghp_", "0123456789abcdefghijABCDEFGHIJ012345");
@@ -535,7 +535,7 @@ fn secrets_are_replaced_and_digits_are_kept() {
 }
 
 #[test]
-fn where_nothing_was_interrupted_the_session_gets_the_brief_of_its_own_run() {
+fn without_an_interrupted_run_a_session_gets_its_own_brief() {
     let env = TestEnvironment::new();
     let pid = std::process::id().to_string();
     env.run(&["start", "--run", "mine", "--owner-pid", &pid]).exits(0);
@@ -547,7 +547,7 @@ fn where_nothing_was_interrupted_the_session_gets_the_brief_of_its_own_run() {
     assert_eq!(own["decision"]["run_id"], "mine");
     assert_eq!(own["decision"]["reason_code"], "resume_run_active");
     assert!(own["brief"].as_str().unwrap().contains("before the context was cut"), "{own}");
-    // It is nobody's to continue.
+    // A live run cannot be continued.
     let refused = server.call("resume", json!({ "start": true }));
     assert!(refused["decision"]["run_id"].is_null() && refused.get("started").is_none(), "{refused}");
 }

@@ -1,4 +1,5 @@
-//! `mcp` against what an agent, or what has taken hold of one, may send: floods, garbage, early ends, files of others.
+//! `mcp` against a misbehaving or compromised agent: floods, invalid messages, an early end of stdin, and paths
+//! outside the project.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use crate::TestEnvironment;
 use crate::mcp::{Server, refusal};
 
-/// Holds the store, so that whoever writes has to wait.
+/// Takes the store's write lock, so that every writer has to wait.
 fn hold(env: &TestEnvironment) -> std::fs::File {
     let held = std::fs::File::open(env.project().join(".milepost/milepost.db-lock")).unwrap();
     held.lock().unwrap();
@@ -27,10 +28,10 @@ fn summaries(env: &TestEnvironment) -> Vec<String> {
 }
 
 #[test]
-fn three_hundred_calls_at_once_are_all_answered_and_none_is_busy() {
+fn three_hundred_calls_at_once_all_succeed_in_order() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "first"]);
-    // Far less than 300 saves take: no call may wait for the others at the store.
+    // Far less time than 300 saves need: the server must not let calls compete for the store's lock.
     let mut server = Server::of(&env, &["--wait", "0.5"]);
     let sent: Vec<_> = (0..300)
         .map(|n| match n % 2 {
@@ -41,30 +42,30 @@ fn three_hundred_calls_at_once_are_all_answered_and_none_is_busy() {
     for (n, id) in sent.into_iter().enumerate() {
         let answer = server.answer(id);
         assert_eq!(answer["result"]["isError"], false, "{n}: {answer}");
-        // In the order in which they were sent: a list sees the save before it, and none after it.
+        // Calls run in the order in which they were sent: a list shows the save before it and none after it.
         if n % 2 == 1 {
             let latest = &answer["result"]["structuredContent"]["checkpoints"][0]["task_summary"];
             assert_eq!(*latest, format!("number {}", n - 1), "{answer}");
         }
     }
-    // Retention keeps fewer; the numbers tell that every save was made.
+    // Retention keeps fewer checkpoints; the sequence number shows that every save happened.
     assert_eq!(env.json(&["list"])["checkpoints"][0]["sequence"], 151);
     server.end();
 }
 
 #[test]
-fn calls_under_way_are_answered_after_stdin_has_ended() {
+fn calls_in_progress_are_answered_after_stdin_closes() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "first"]);
     let mut server = Server::of(&env, &["--wait", "60"]);
     let held = hold(&env);
     let mut sent: Vec<_> = (0..20).map(|n| server.send("tools/call", save(&format!("number {n}")))).collect();
-    // The last line may lack its line feed.
+    // The last line has no line feed, which is allowed.
     let last = json!({ "jsonrpc": "2.0", "id": 1000, "method": "tools/call", "params": save("last") });
     write!(server.stdin.as_mut().unwrap(), "{last}").unwrap();
     sent.push(1000);
     server.stdin = None;
-    // Longer than rmcp would wait.
+    // Longer than the five seconds that rmcp itself waits.
     std::thread::sleep(Duration::from_secs(6));
     drop(held);
     for id in sent {
@@ -76,7 +77,7 @@ fn calls_under_way_are_answered_after_stdin_has_ended() {
 }
 
 #[test]
-fn garbage_is_answered_with_an_error_and_the_server_goes_on() {
+fn invalid_messages_are_answered_with_an_error_and_the_server_continues() {
     let env = TestEnvironment::new();
     let mut server = Server::start(env.command(&["mcp"]));
     for greeted in [false, true] {
@@ -113,7 +114,7 @@ fn garbage_is_answered_with_an_error_and_the_server_goes_on() {
     }
     server.call("save", json!({ "summary": "still here" }));
     server.end();
-    // Garbage is answered also where nothing else was ever said.
+    // An invalid message is answered even if it is the only message.
     let mut server = Server::start(env.command(&["mcp"]));
     server.write("nonsense");
     server.stdin = None;
@@ -122,7 +123,7 @@ fn garbage_is_answered_with_an_error_and_the_server_goes_on() {
 }
 
 #[test]
-fn a_message_has_a_limit_and_a_large_one_below_it_is_read() {
+fn messages_above_the_size_limit_are_refused_and_large_ones_below_it_are_read() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     let padded = |id: u64, bytes: usize| {
@@ -139,7 +140,7 @@ fn a_message_has_a_limit_and_a_large_one_below_it_is_read() {
 }
 
 #[test]
-fn an_id_that_is_in_use_is_refused_and_a_cancelled_call_does_not_begin() {
+fn an_id_in_use_is_refused_and_a_cancelled_call_never_starts() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "first"]);
     let mut server = Server::of(&env, &["--wait", "60"]);
@@ -154,7 +155,7 @@ fn an_id_that_is_in_use_is_refused_and_a_cancelled_call_does_not_begin() {
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
     server.write(&cancel.to_string());
     assert!(server.request("ping", json!({}))["result"].is_object());
-    // A call that is not answered does not keep the server from ending.
+    // An unanswered call does not keep the server from exiting.
     server.stdin = None;
     drop(held);
     assert_eq!(server.answer(under_way)["result"]["isError"], false);
@@ -219,7 +220,7 @@ fn a_brief_is_read_only_from_regular_files_inside_the_project() {
         assert!(text.contains("Find the leak"), "{file}: {text}");
     }
     server.end();
-    // A path is relative to the folder of the server, and may lead to all of the project.
+    // A path is relative to the server's folder and may point anywhere in the project.
     env.save(&["--summary", "so that the project has a root"]);
     let mut server = Server::of(&env, &["-C", "docs"]);
     assert!(server.text("resume", json!({ "from": "deep.md" })).contains("Find the leak"));
@@ -228,7 +229,7 @@ fn a_brief_is_read_only_from_regular_files_inside_the_project() {
 }
 
 #[test]
-fn a_brief_from_a_file_comes_without_its_secrets() {
+fn secrets_are_redacted_in_a_brief_from_a_file() {
     let env = TestEnvironment::new();
     let key = concat!("AKIA", "Z7Q2M4XK9RW3TB6V");
     env.write("brief.md", format!("## Problem\nThe key {key} leaks.\n\n### Next Actions\n- Revoke it\n"));

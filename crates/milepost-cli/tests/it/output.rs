@@ -1,11 +1,11 @@
-//! stdout that cannot be written: what a command has done stays done, and is said.
+//! Commands whose stdout cannot be written: a completed change stays, and stderr reports it.
 
 use std::fs::File;
 use std::process::Stdio;
 
 use crate::TestEnvironment;
 
-/// Runs a command whose stdout is a full disk; gives its exit code and stderr.
+/// Runs a command whose stdout is a full disk, and returns its exit code and stderr.
 fn on_full_disk(env: &TestEnvironment, args: &[&str]) -> (i32, String) {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let child = env.command(args).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
@@ -14,7 +14,7 @@ fn on_full_disk(env: &TestEnvironment, args: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn a_save_says_that_it_saved() {
+fn a_save_reports_that_it_saved_when_stdout_fails() {
     let env = TestEnvironment::new();
     for json in [false, true] {
         let summary = format!("json {json}");
@@ -31,7 +31,7 @@ fn a_save_says_that_it_saved() {
 }
 
 #[test]
-fn every_command_that_changes_something_says_that_it_did() {
+fn every_command_reports_its_change_when_stdout_fails() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "one", "--status", "completed"]);
     env.save(&["--run", "gone", "--summary", "one"]);
@@ -61,7 +61,7 @@ fn every_command_that_changes_something_says_that_it_did() {
         assert!(said.contains(done) && said.contains("only the output failed"), "{args:?}: {said}");
     }
     assert_eq!(env.run(&["runs", "gone"]).code, 14);
-    // What only looks has changed nothing.
+    // Commands that only read have no change to report.
     for args in [&["list"][..], &["show"], &["status"], &["prune", "--dry-run"], &["verify"]] {
         let (code, said) = on_full_disk(&env, args);
         assert!(code == 1 && !said.contains("only the output failed"), "{args:?}: {said}");

@@ -1,4 +1,4 @@
-//! A store that this user may not read: it is not missing, and the path that denies it is named.
+//! A store that the user has no permission to read: it is not reported as missing, and the denied path is named.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -10,11 +10,11 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The binary for a user whom permissions bind: this one, or nobody where this one is root. `None` where there is no way
-/// to become nobody.
+/// Returns a function that prepares the binary for an unprivileged user: the current user, or `nobody` if the test runs
+/// as root. Returns `None` if the test cannot switch to `nobody`.
 fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
     let root = env.path("").metadata().unwrap().uid() == 0;
-    // Neither the test's folder nor that of the build need be open to everybody.
+    // Copied, because other users may have no access to the build folder.
     let binary = env.path("milepost");
     std::fs::copy(env!("CARGO_BIN_EXE_milepost"), &binary).unwrap();
     set_mode(&env.path(""), 0o755);
@@ -28,9 +28,9 @@ fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
     };
     let works = start(env).arg("--version").output().is_ok_and(|done| done.status.success());
     if !works {
-        #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+        #[allow(clippy::print_stderr, reason = "a skipped test reports it")]
         {
-            eprintln!("skipped: this test runs as root and setpriv cannot change that");
+            eprintln!("skipped: the test runs as root and setpriv cannot switch to another user");
         }
         return None;
     }
@@ -46,7 +46,7 @@ fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
 }
 
 #[test]
-fn a_denied_store_is_not_missing() {
+fn an_unreadable_store_is_not_reported_as_missing() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "one"]);
     env.save(&["--run", "r", "--summary", "one", "--store", "files:f"]);
@@ -65,7 +65,7 @@ fn a_denied_store_is_not_missing() {
         for verb in ["list", "show", "status", "verify", "doctor"] {
             let mut args = vec![verb, "--json"];
             args.extend(store.iter().flat_map(|store| ["--store", store]));
-            // As root the test gives up its rights, and the store is another user's then.
+            // If the test has switched from root to `nobody`, the store belongs to another user.
             let done = bound(&args).env("MILEPOST_TRUST", env.project()).output().unwrap();
             let said = String::from_utf8(done.stderr).unwrap();
             let last: serde_json::Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();

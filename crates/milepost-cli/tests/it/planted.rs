@@ -1,16 +1,18 @@
-//! Text with escape sequences: planted in every string that Milepost records or is given, and looked for in what it prints.
+//! Hostile text with escape sequences: plants it in every string that Milepost records or receives, and checks that no
+//! output contains it unescaped.
 
 use serde_json::{Value, json};
 
 use crate::TestEnvironment;
 use crate::environment::Ran;
 
-/// Retitles a window, clears it, colours by C1, reorders, breaks the line in four ways, and forges a style and a line.
+/// Sets the window title, clears the screen, sets a colour with a C1 code, reorders text, contains several line breaks
+/// and invisible characters, and forges a style and a line.
 pub(crate) const HOSTILE: &str =
     "x\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2028}\u{feff}\u{e0041}\r\u{1b}[31mpwned\nforged";
-/// As much of it as git allows in the name of a branch, and Milepost in a tag.
+/// Unsafe characters that git allows in a branch name and Milepost allows in a tag.
 pub(crate) const BRANCH: &str = "b\u{202e}\u{200f}\u{2066}\u{e0041}\u{feff}x";
-/// What Milepost itself may write with `--color always`.
+/// The styles that Milepost itself prints with `--color always`.
 const STYLES: [&str; 11] = [
     "\x1b[0m",
     "\x1b[1m",
@@ -31,12 +33,12 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Insists that text is safe for a terminal.
+/// Asserts that text is safe to print on a terminal.
 #[track_caller]
 pub(crate) fn look_at(text: &str, styles: bool, about: &dyn std::fmt::Debug) {
     let mut bare = text.to_owned();
     if styles {
-        assert!(!text.contains("\x1b[31mpwned"), "a style of others: {about:?}: {text:?}");
+        assert!(!text.contains("\x1b[31mpwned"), "a forged style: {about:?}: {text:?}");
         STYLES.iter().for_each(|style| bare = bare.replace(style, ""));
     }
     if let Some(c) = bare.chars().find(|c| is_unsafe(*c)) {
@@ -44,20 +46,20 @@ pub(crate) fn look_at(text: &str, styles: bool, about: &dyn std::fmt::Debug) {
     }
 }
 
-/// Looks at both streams of a command.
+/// Asserts that both output streams of a command are safe.
 #[track_caller]
 pub(crate) fn look(args: &[&str], ran: &Ran) {
     assert_ne!(ran.code, 101, "{args:?}: {ran:#?}");
     let styles = args.contains(&"always");
     look_at(&ran.stderr, styles, &args);
-    // A state and a brief are given exactly, unless to a terminal.
+    // `state` and briefs are printed verbatim unless stdout is a terminal.
     let state = args[0] == "state" && ran.stdout.starts_with('{');
     let brief = args[0] == "brief" && ["show", "new", "fit", "merge"].contains(args.get(1).unwrap_or(&""));
     let exact = (state || brief) && !args.contains(&"--json");
     if !exact {
         look_at(&ran.stdout, styles, &args);
     }
-    // A brief is several lines; elsewhere a text of others has only one.
+    // A brief may span several lines. Everywhere else, recorded text stays on one line.
     let brief = args.contains(&"brief") || args.contains(&"resume") || exact;
     let forged = |text: &str| text.lines().any(|line| line.starts_with("forged"));
     assert!(!forged(&ran.stderr) && (brief || !forged(&ran.stdout)), "{args:?}: {ran:#?}");
@@ -71,7 +73,8 @@ fn state(text: &str) -> Value {
     json!({ text: [text] })
 }
 
-/// A document with `text` for every string that a checkpoint can hold: of the second argument, where it is closed.
+/// A document that sets every string that a checkpoint can contain. `text` is called with "free" for free text and with
+/// a valid value for every restricted string.
 pub(crate) fn document(text: &dyn Fn(&str) -> String) -> Value {
     let free = || text("free");
     let at = || text("2026-11-15T18:13:57.338Z");
@@ -120,7 +123,7 @@ pub(crate) fn document(text: &dyn Fn(&str) -> String) -> Value {
     })
 }
 
-/// Where the strings of a document are.
+/// Collects the JSON pointers of all strings in a document.
 fn strings(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(at.to_owned()),
@@ -132,7 +135,7 @@ fn strings(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A string as TOML writes it, with every odd character escaped.
+/// Encodes a TOML string with every unusual character escaped.
 pub(crate) fn toml(text: &str) -> String {
     let one = |c: char| match c {
         ' '..='!' | '#'..='[' | ']'..='~' => c.to_string(),
@@ -141,7 +144,7 @@ pub(crate) fn toml(text: &str) -> String {
     format!("\"{}\"", text.chars().map(one).collect::<String>())
 }
 
-/// A repository whose branch, files and settings have hostile names, and a store with a hostile run `r`.
+/// Creates a repository with a hostile branch, file names and settings, and a store with a hostile run `r`.
 pub(crate) fn planted() -> TestEnvironment {
     let env = TestEnvironment::repository();
     env.git(&["checkout", "-q", "-b", BRANCH]);
@@ -171,7 +174,7 @@ pub(crate) fn planted() -> TestEnvironment {
         std::fs::create_dir(env.project().join(folder)).unwrap();
         env.write(&format!("{folder}/settings.json"), content);
     }
-    // Each string on its own: what is refused is refused safely.
+    // Try each string on its own. A refusal must be printed safely too.
     let save = |document: &Value| {
         let args = ["save", "--pin", "--tag", BRANCH, "--input", "-"];
         let ran = env.run_on(document.to_string().as_bytes(), &args);
@@ -185,7 +188,7 @@ pub(crate) fn planted() -> TestEnvironment {
     let (mut accepted, mut refused) = (plain.clone(), Vec::new());
     for at in all {
         let mut one = plain.clone();
-        // The name that a brief gives itself can be taken once.
+        // A brief's own name can be used only once.
         one["brief"] = Value::Null;
         let hostile = plain.pointer(&at).unwrap().as_str().unwrap().replace("free", HOSTILE);
         let hostile = if at == "/brief" { hostile } else { HOSTILE.to_owned() };
@@ -199,7 +202,7 @@ pub(crate) fn planted() -> TestEnvironment {
     accepted["brief"] = document(&|_| format!("2{HOSTILE}"))["brief"].clone();
     accepted["run_id"] = "r".into();
     save(&accepted).exits(0);
-    // The names of members as well.
+    // Plant the text in member names as well.
     let mut named = document(&|text| if text == "free" { format!("3{HOSTILE}") } else { text.to_owned() });
     for at in refused {
         *named.pointer_mut(&at).unwrap_or(&mut Value::Null) = plain.pointer(&at).unwrap().clone();
@@ -209,7 +212,7 @@ pub(crate) fn planted() -> TestEnvironment {
     env
 }
 
-/// A file of another tool, with the payload in each of its strings.
+/// A file of another tool with the hostile text in each string.
 pub(crate) fn foreign() -> String {
     json!({
         "number": 1, "timestamp": "2026-11-15T18:13:57.338Z", "duration": 1, "sessionId": HOSTILE,
@@ -220,7 +223,7 @@ pub(crate) fn foreign() -> String {
     .to_string()
 }
 
-/// Every recorded payload of every agent, with the payload at the end of each of its strings.
+/// Sends recorded hook payloads of every agent, with the hostile text appended to each string.
 pub(crate) fn hooks(env: &TestEnvironment) {
     const KEPT: [&str; 5] = ["hook_event_name", "event", "source", "type", "status"];
     fn plant(value: &mut Value, project: &str) {
@@ -255,7 +258,7 @@ pub(crate) fn hooks(env: &TestEnvironment) {
             look(&args, &env.run_on(payload.to_string().as_bytes(), &args));
         }
     }
-    // What the run holds goes back into a context that was made smaller.
+    // After a compaction, the hook returns the run's content to the agent.
     let mut answer = Value::Null;
     for (event, more) in [("UserPromptSubmit", HOSTILE), ("PreCompact", ""), ("SessionStart", "compact")] {
         let payload = json!({ "hook_event_name": event, "session_id": HOSTILE, "cwd": project, "prompt": more, "source": more });

@@ -1,4 +1,4 @@
-//! `prune` and `diff`.
+//! `prune` applies retention to a store; `diff` compares two checkpoints.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn ids(env: &TestEnvironment, args: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Saves a checkpoint as of so many hours ago.
+/// Saves a checkpoint that is dated `hours` hours ago.
 fn save_as_of(store: &str, run: &str, hours: i64) {
     use milepost::Clock;
     use milepost::internal::clock::FrozenClock;
@@ -30,7 +30,7 @@ fn save_as_of(store: &str, run: &str, hours: i64) {
 }
 
 #[test]
-fn a_plan_is_shown_and_changes_nothing_and_then_it_is_done() {
+fn a_dry_run_shows_the_plan_and_prune_carries_it_out() {
     for store in ["sqlite:m.db", "files:cp"] {
         let env = TestEnvironment::new();
         let all: Vec<_> = (0..6)
@@ -53,7 +53,7 @@ fn a_plan_is_shown_and_changes_nothing_and_then_it_is_done() {
             shown.stdout.contains(&all[3]) && shown.stdout.contains("4 checkpoints would go"),
             "{shown:#?}"
         );
-        assert!(!shown.stdout.contains(&all[4]), "what stays is not in the way");
+        assert!(!shown.stdout.contains(&all[4]), "kept checkpoints are not listed");
         let refused = env.run(&with(&["--json"])).exits(15);
         assert_eq!(refused.reason(), "confirmation_needed");
         assert_eq!(ids(&env, &["--store", store]).len(), 7);
@@ -64,14 +64,14 @@ fn a_plan_is_shown_and_changes_nothing_and_then_it_is_done() {
         );
         assert_eq!(ids(&env, &["--store", store, "--run", "r"]), [all[5].clone(), all[4].clone()]);
         let again = env.json(&with(&[]));
-        assert_eq!((&again["removed"], &again["compressed"]), (&json!(0), &json!(0)), "nothing to ask");
+        assert_eq!((&again["removed"], &again["compressed"]), (&json!(0), &json!(0)), "nothing to confirm");
         env.run(&["verify", "--store", store]).exits(0);
         env.run(&["doctor", "--store", store]).exits(0);
     }
 }
 
 #[test]
-fn wrong_values_name_what_is_allowed_and_change_nothing() {
+fn wrong_values_are_refused_with_the_allowed_ones() {
     let env = TestEnvironment::new();
     for n in 0..3 {
         env.save(&["--run", "r", "--summary", &n.to_string()]);
@@ -98,7 +98,7 @@ fn wrong_values_name_what_is_allowed_and_change_nothing() {
 }
 
 #[test]
-fn history_is_compressed_when_asked_and_stays_readable() {
+fn compressed_history_stays_readable() {
     let mut env = TestEnvironment::new();
     env.trust_project();
     let folder = format!("files:{}", env.project().join("cp").display());
@@ -107,7 +107,7 @@ fn history_is_compressed_when_asked_and_stays_readable() {
     }
     env.write("milepost.toml", "store = \"files:cp\"\n[retain]\ncompress_after = \"36h\"\n");
     let done = env.json(&["prune", "--yes"]);
-    // No save came after the oldest grew too old: prune does it.
+    // No save has removed the expired checkpoint, so prune removes it.
     assert_eq!((&done["removed"], &done["compressed"], &done["kept"]), (&json!(1), &json!(2), &json!(3)));
     let again = env.json(&["prune", "--yes"]);
     assert_eq!((&again["removed"], &again["compressed"]), (&json!(0), &json!(0)));
@@ -131,7 +131,7 @@ fn history_is_compressed_when_asked_and_stays_readable() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_done_in_part() {
+fn a_failed_removal_does_not_stop_pruning() {
     let env = TestEnvironment::new();
     let store = ["--store", "files:cp"];
     let old = env.save(&["--store", "files:cp", "--run", "b", "--summary", "1"]);
@@ -144,14 +144,14 @@ fn what_cannot_be_removed_is_done_in_part() {
     }
     let ran = env.run(&["prune", store[0], store[1], "--keep-last", "1", "--yes", "--json"]).exits(3);
     assert_eq!(ran.reason(), "checkpoint_retention_prune_failed");
-    assert_eq!(ran.json()["removed"], 2, "the other run is pruned all the same");
+    assert_eq!(ran.json()["removed"], 2, "the rest is pruned anyway");
     assert_eq!(ran.json()["failed"][0]["run_id"], "b");
     assert!(ran.stderr.contains("2 checkpoints removed and 0 compressed so far"), "{ran:#?}");
     assert_eq!(ids(&env, &store).len(), 2);
 }
 
 #[test]
-fn the_configuration_keeps_more() {
+fn keep_within_keeps_young_checkpoints() {
     let mut env = TestEnvironment::new();
     env.trust_project();
     env.write("milepost.toml", "[retain]\nkeep_last = 1\nkeep_within = \"1h\"\n");
@@ -165,7 +165,7 @@ fn the_configuration_keeps_more() {
 }
 
 #[test]
-fn diff_says_what_changed() {
+fn diff_lists_what_changed() {
     let env = TestEnvironment::new();
     let input = |name: &str, text: &str| env.write(name, text).to_string_lossy().into_owned();
     let one = input(
@@ -217,7 +217,7 @@ fn diff_says_what_changed() {
     State
       ~ /state/f 1.0 → 1
     "###);
-    assert!(!shown.contains('\x1b'), "no colours where there is no terminal");
+    assert!(!shown.contains('\x1b'), "no colours without a terminal");
     assert!(env.run(&["diff", "r@1", "--color", "always"]).exits(0).stdout.contains('\x1b'));
     env.run(&["diff", "nope"]).exits(14);
     env.run(&["diff"]).exits(2);

@@ -1,14 +1,14 @@
-//! What is refused: ids, values, inputs; and that nothing is written then.
+//! Invalid ids, values and inputs are refused, and nothing is written.
 
 use crate::TestEnvironment;
 
-/// The store was never made.
+/// Asserts that no store was created.
 fn untouched(env: &TestEnvironment) {
     assert!(!env.project().join(".milepost").exists(), "something was written");
 }
 
 #[test]
-fn ids_that_could_leave_their_folder() {
+fn ids_that_could_escape_their_folder_are_refused() {
     let env = TestEnvironment::new();
     let long = "a".repeat(300);
     for id in ["../../x", "/etc/x", "a/b", "..", "", "a\nb", &long, "trailing."] {
@@ -29,14 +29,14 @@ fn ids_that_could_leave_their_folder() {
 }
 
 #[test]
-fn an_empty_variable_is_unset_and_an_empty_flag_is_wrong() {
+fn an_empty_variable_counts_as_unset_and_an_empty_flag_is_refused() {
     let env = TestEnvironment::new();
     env.run_with(&[("MILEPOST_RUN", ""), ("MILEPOST_STORE", "")], &["save"]).exits(0);
     assert_eq!(env.run(&["save", "--run", "", "--json"]).exits(2).reason(), "checkpoint_id_invalid");
 }
 
 #[test]
-fn values_of_flags() {
+fn wrong_flag_values_are_refused_with_the_allowed_ones() {
     let env = TestEnvironment::new();
     for (args, place, word) in [
         (vec!["--source", "banana"], "/source", "step_boundary"),
@@ -56,7 +56,7 @@ fn values_of_flags() {
 }
 
 #[test]
-fn inputs_that_are_no_checkpoint() {
+fn inputs_that_are_not_checkpoints_are_refused() {
     let env = TestEnvironment::new();
     let deep = format!("{{\"state\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
     let large = format!("{{\"state\":\"{}\"}}", "x".repeat(50_000_000));
@@ -89,7 +89,7 @@ fn inputs_that_are_no_checkpoint() {
 }
 
 #[test]
-fn files_that_are_not_there_or_not_text() {
+fn missing_files_and_files_that_are_not_text_are_refused() {
     let env = TestEnvironment::new();
     env.run(&["save", "--input", "nowhere.json"]).exits(2);
     env.write("b.md", b"\xff");
@@ -99,7 +99,7 @@ fn files_that_are_not_there_or_not_text() {
 }
 
 #[test]
-fn arguments_nobody_knows() {
+fn unknown_arguments_are_refused() {
     let env = TestEnvironment::new();
     let ran = env.run(&["--json", "frobnicate"]).exits(2);
     assert_eq!(ran.reason(), "usage");
@@ -113,7 +113,7 @@ fn arguments_nobody_knows() {
 
 #[cfg(unix)]
 #[test]
-fn arguments_that_are_not_utf_8() {
+fn arguments_that_are_not_utf_8_are_refused() {
     use std::os::unix::ffi::OsStrExt;
     let env = TestEnvironment::new();
     let output =
@@ -128,7 +128,7 @@ fn arguments_that_are_not_utf_8() {
 }
 
 #[test]
-fn errors_for_people_say_what_why_and_what_to_do() {
+fn error_messages_state_the_problem_the_cause_and_a_hint() {
     let env = TestEnvironment::new();
     let ran = env.run(&["save", "--source", "banana"]).exits(2);
     insta::assert_snapshot!(ran.stderr, @r#"

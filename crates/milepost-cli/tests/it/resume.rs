@@ -1,10 +1,10 @@
-//! `resume`: what is shown, started, started again and dismissed.
+//! `resume`: what it shows, starts, reruns and dismisses.
 
 use serde_json::json;
 
 use crate::TestEnvironment;
 
-/// A run with a phase, a task and a failed command, whose owner is dead.
+/// Creates a run with a phase, a task and a failed command, and kills its owner.
 fn stopped(env: &TestEnvironment) {
     let mut owner = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let pid = owner.id().to_string();
@@ -19,7 +19,7 @@ fn stopped(env: &TestEnvironment) {
 }
 
 #[test]
-fn nothing_to_resume_is_said_and_no_store_is_said() {
+fn resume_reports_a_missing_store_and_an_empty_one() {
     let env = TestEnvironment::new();
     assert_eq!(env.run(&["resume", "--json"]).exits(10).reason(), "store_missing");
     env.run(&["init"]).exits(0);
@@ -31,7 +31,7 @@ fn nothing_to_resume_is_said_and_no_store_is_said() {
 }
 
 #[test]
-fn it_says_what_a_person_asks_and_only_reads() {
+fn resume_shows_class_phase_and_next_actions_and_only_reads() {
     let env = TestEnvironment::repository();
     stopped(&env);
     let database = env.project().join(".git/milepost/milepost.db");
@@ -62,7 +62,7 @@ fn it_says_what_a_person_asks_and_only_reads() {
 }
 
 #[test]
-fn a_run_is_started_that_continues_it_and_others_are_told() {
+fn resume_start_continues_a_run_and_a_second_start_is_refused() {
     let env = TestEnvironment::repository();
     stopped(&env);
     let id = env.run(&["resume", "--start"]).exits(0).line().to_owned();
@@ -77,7 +77,7 @@ fn a_run_is_started_that_continues_it_and_others_are_told() {
 }
 
 #[test]
-fn what_is_dismissed_is_no_longer_offered() {
+fn a_dismissed_run_is_no_longer_offered() {
     let env = TestEnvironment::repository();
     stopped(&env);
     env.run(&["resume", "--dismiss"]).exits(0);
@@ -85,19 +85,19 @@ fn what_is_dismissed_is_no_longer_offered() {
     assert_eq!(env.json(&["status"])["stopped"], json!([]));
     assert!(
         env.run(&["resume", "nightly"]).stdout.contains("The nightly build"),
-        "asked for by name it is shown"
+        "it is still shown by name"
     );
 }
 
 #[test]
-fn a_recorded_command_is_started_again() {
+fn resume_rerun_runs_the_recorded_command_again() {
     let env = TestEnvironment::repository();
-    // It fails until somebody mends it.
+    // The command fails until the file `mended` exists.
     let ran = env.run(&["run", "--run", "job", "--", "sh", "-c", "echo tried >> tries; test -e mended"]);
     assert_eq!(ran.code, 1);
     env.write("mended", "");
     let ran = env.run(&["resume", "job", "--rerun", "--json"]).exits(15);
-    assert_eq!(ran.reason(), "confirmation_needed", "the command is shown, and nobody can be asked");
+    assert_eq!(ran.reason(), "confirmation_needed", "the command is shown, without a prompt");
     assert!(ran.stderr.contains("sh -c 'echo tried >> tries; test -e mended'"), "{ran:#?}");
     env.run(&["resume", "job", "--rerun", "--yes"]).exits(0);
     assert_eq!(std::fs::read_to_string(env.project().join("tries")).unwrap(), "tried\ntried\n");
@@ -111,7 +111,7 @@ fn a_recorded_command_is_started_again() {
 }
 
 #[test]
-fn a_redacted_command_is_not_started_again() {
+fn a_redacted_command_is_not_rerun() {
     let env = TestEnvironment::repository();
     let secret = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     env.run(&["run", "--run", "job", "--", "sh", "-c", &format!("exit 3 # {secret}")]).exits(3);
@@ -121,7 +121,7 @@ fn a_redacted_command_is_not_started_again() {
 }
 
 #[test]
-fn a_damaged_newest_checkpoint_gives_the_newest_good_one() {
+fn resume_falls_back_to_the_newest_intact_checkpoint() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "r", "--summary", "good"]);
     env.save(&["--run", "r", "--summary", "bad", "--status", "paused"]);
@@ -157,7 +157,7 @@ fn an_agent_is_started_in_the_worktree_with_the_brief() {
 }
 
 #[test]
-fn a_brief_in_a_file_needs_no_store() {
+fn resume_from_a_brief_file_needs_no_store() {
     let env = TestEnvironment::new();
     let brief = "---\ncheckpoint: chk-1\ncreated: 2026-01-01T00:00:00Z\nanchor: main\n---\n\n## Problem\nIt leaks.\n\n### Next Actions\n- Find the leak\n";
     env.write("b.md", brief);

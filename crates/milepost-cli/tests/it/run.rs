@@ -1,4 +1,4 @@
-//! `run`: the command's streams, signals and exit code are its own; its checkpoints are there.
+//! `run`: the command keeps its own streams, signals and exit code, and its checkpoints are saved.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -16,9 +16,10 @@ fn sources(env: &TestEnvironment, run: &str) -> Vec<Vec<String>> {
     list["checkpoints"].as_array().unwrap().iter().rev().map(details).collect()
 }
 
-/// Starts a command and waits for its first line.
+/// Starts a command and waits until it prints `ready`.
 fn started(env: &TestEnvironment, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
-    // In a group of its own: the kernel stops nobody in a group whose parent is in another session, as a test run's may be.
+    // A separate process group: the kernel ignores stop signals in an orphaned group, and the group of the tests may be
+    // orphaned.
     let mut command = env.command(args);
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -29,7 +30,7 @@ fn started(env: &TestEnvironment, args: &[&str]) -> (Child, BufReader<std::proce
     (child, out)
 }
 
-/// Whether whoever started the tests has told them to ignore a signal, as nohup and background jobs do.
+/// Reports whether the tests were started with a signal ignored, as by nohup or as a background job.
 fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -82,7 +83,7 @@ fn json_lines_go_to_stderr_and_the_last_has_a_summary() {
 }
 
 #[test]
-fn failures_of_its_own_have_codes_of_their_own() {
+fn failures_of_run_itself_have_their_own_exit_codes() {
     let env = TestEnvironment::new();
     env.run(&["run", "--", "no-such-program"]).exits(127);
     env.run(&["run", "--", "/etc/passwd"]).exits(126);
@@ -95,12 +96,12 @@ fn failures_of_its_own_have_codes_of_their_own() {
     let ran = env.run(&["run", "--run", "there", "--json", "--", "touch", "started"]).exits(125);
     assert!(ran.stderr.contains("--rejoin"), "{ran:#?}");
     assert!(!env.project().join("started").exists());
-    // A month is a month.
+    // A long interval is accepted.
     env.run(&["run", "--every", "30d", "--", "true"]).exits(0);
 }
 
 #[test]
-fn a_run_is_rejoined_and_never_beside_a_live_owner() {
+fn a_run_is_rejoined_only_without_a_live_owner() {
     let env = TestEnvironment::new();
     let (mut child, _out) =
         started(&env, &["run", "--rejoin", "--run", "r", "--", "sh", "-c", "echo ready; exec sleep 5"]);
@@ -108,7 +109,7 @@ fn a_run_is_rejoined_and_never_beside_a_live_owner() {
     assert_eq!(ran.reason(), "resume_run_active");
     assert!(ran.stderr.contains(&child.id().to_string()), "{ran:#?}");
     assert_eq!(env.json(&["runs"])["runs"][0]["owner_alive"], true);
-    // A command inside finds its run without being told; a run inside is a run of its own.
+    // A nested `run` ignores MILEPOST_RUN and starts a new run.
     env.run_with(&[("MILEPOST_RUN", "r")], &["run", "--run", "inner", "--", "true"]).exits(0);
     let ran = env.run_with(&[("MILEPOST_RUN", "r")], &["run", "--json", "--", "true"]).exits(0);
     assert!(!ran.stderr.contains("\"run_id\":\"r\""), "{ran:#?}");
@@ -121,7 +122,7 @@ fn a_run_is_rejoined_and_never_beside_a_live_owner() {
 }
 
 #[test]
-fn signals_reach_the_command_and_the_last_checkpoint_is_there() {
+fn signals_reach_the_command_and_a_last_checkpoint_is_saved() {
     for (signal, name, code) in [
         (Signal::TERM, "TERM", 143),
         (Signal::INT, "INT", 130),
@@ -141,7 +142,7 @@ fn signals_reach_the_command_and_the_last_checkpoint_is_there() {
         assert_eq!(
             (&body["status"], &body["source"]),
             (&json!("in_progress"), &json!("error_boundary")),
-            "{name}: its work is not over, and resuming finds it"
+            "{name}: the run stays open and can be resumed"
         );
         let outcome = &body["command_outcomes"][0];
         assert_eq!(outcome["summary"], format!("ended by SIG{name}"));
@@ -149,7 +150,7 @@ fn signals_reach_the_command_and_the_last_checkpoint_is_there() {
         let run = &env.json(&["runs", "r"])["runs"][0];
         assert_eq!((&run["status"], &run["owner_alive"]), (&json!("in_progress"), &json!(false)));
     }
-    // A command that handles a signal decides for itself.
+    // A command that handles the signal decides its own exit code.
     let env = TestEnvironment::new();
     let script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
     let (mut child, mut out) = started(&env, &["run", "--run", "r", "--", "sh", "-c", script]);
@@ -160,7 +161,7 @@ fn signals_reach_the_command_and_the_last_checkpoint_is_there() {
 }
 
 #[test]
-fn a_stopped_run_stops_its_command_and_goes_on_with_it() {
+fn stop_and_continue_signals_also_reach_the_command() {
     let env = TestEnvironment::new();
     let (mut child, mut out) =
         started(&env, &["run", "--run", "r", "--", "sh", "-c", "echo ready; echo $$; exec sleep 1"]);
@@ -190,7 +191,7 @@ fn a_stopped_run_stops_its_command_and_goes_on_with_it() {
 }
 
 #[test]
-fn what_was_told_to_ignore_hangups_goes_on_ignoring_them() {
+fn an_ignored_hangup_signal_stays_ignored() {
     let env = TestEnvironment::new();
     let milepost = env!("CARGO_BIN_EXE_milepost");
     let script = format!("trap '' HUP; exec {milepost} run --run r -- sh -c 'echo ready; exec sleep 0.3'");
@@ -207,7 +208,7 @@ fn what_was_told_to_ignore_hangups_goes_on_ignoring_them() {
 }
 
 #[test]
-fn the_timer_ticks_while_the_command_runs() {
+fn the_timer_saves_while_the_command_runs() {
     let env = TestEnvironment::new();
     let milepost = env!("CARGO_BIN_EXE_milepost");
     let script = format!(
@@ -215,15 +216,15 @@ fn the_timer_ticks_while_the_command_runs() {
          until {milepost} show r@2 --json >/dev/null 2>&1; do sleep 0.05; done"
     );
     env.run(&["run", "--run", "r", "--every", "1s", "--", "sh", "-c", &script]).exits(0);
-    // The first tick finds nothing new within three seconds and is folded, the second has something to keep.
-    // A machine that is slow today has time for a third, folded into the second.
+    // The first tick finds no change within three seconds and is folded into the first checkpoint. The second tick
+    // saves a checkpoint. On a slow machine there is a third tick, which is folded into the second.
     let mut all = sources(&env, "r");
     all[1].dedup();
     assert_eq!(all, [&["manual", "timer", "session_start"][..], &["timer"], &["manual", "child_exit"]]);
 }
 
 #[test]
-fn a_command_that_ends_its_run_itself_has_the_word() {
+fn a_status_set_by_the_command_is_kept_unless_the_command_fails() {
     let env = TestEnvironment::new();
     let milepost = env!("CARGO_BIN_EXE_milepost");
     let inside = |words: &str, code: u8| format!("{milepost} {words}; sleep 1.2; exit {code}");
@@ -236,37 +237,37 @@ fn a_command_that_ends_its_run_itself_has_the_word() {
         env.run(&["run", "--run", run, "--every", "1s", "--", "sh", "-c", &script]).exits(i32::from(code));
         assert_eq!(env.json(&["runs", run])["runs"][0]["status"], status, "{run}");
         let ticks = sources(&env, run).concat().into_iter().filter(|word| word == "timer").count();
-        assert_eq!(ticks, usize::from(run == "paused"), "a tick leaves alone what has ended: {run}");
+        assert_eq!(ticks, usize::from(run == "paused"), "a tick does not change an ended run: {run}");
     }
 }
 
 #[test]
-fn a_command_goes_on_where_nothing_can_be_saved_unless_that_is_forbidden() {
+fn a_command_runs_without_a_usable_store_unless_strict() {
     let env = TestEnvironment::new();
     env.write(".milepost", "in the way");
     let ran = env.run(&["run", "--", "sh", "-c", "echo worked; exit 6"]).exits(6);
     assert_eq!(ran.stdout, "worked\n");
     let warnings =
         ran.stderr.lines().filter(|line| line.starts_with("Warning: milepost cannot save")).count();
-    assert_eq!((warnings, ran.stderr.lines().count()), (2, 4), "and how it went: {ran:#?}");
+    assert_eq!((warnings, ran.stderr.lines().count()), (2, 4), "and the summary: {ran:#?}");
     assert_eq!(env.run(&["run", "-q", "--", "true"]).exits(0).stderr, "");
     let ran = env.run(&["run", "--strict", "--json", "--", "touch", "started"]).exits(125);
     assert!(!env.project().join("started").exists(), "{ran:#?}");
-    // A store that goes away under the command: 125 where that matters, the command's own code where it does not.
+    // The store disappears while the command runs: exit code 125 with --strict, otherwise the command's own.
     std::fs::remove_file(env.project().join(".milepost")).unwrap();
     let vanish = "rm -rf .milepost && echo file > .milepost";
     env.run(&["run", "--strict", "--", "sh", "-c", vanish]).exits(125);
     std::fs::remove_file(env.project().join(".milepost")).unwrap();
     env.run(&["run", "--", "sh", "-c", vanish]).exits(0);
     std::fs::remove_file(env.project().join(".milepost")).unwrap();
-    // One that comes back is used again.
+    // A store that becomes usable while the command runs is used.
     env.write(".milepost", "in the way");
     env.run(&["run", "--run", "late", "--", "sh", "-c", "rm .milepost"]).exits(0);
     assert_eq!(env.json(&["runs", "late"])["runs"][0]["status"], "completed");
 }
 
 #[test]
-fn a_store_that_was_named_is_the_commands_store_too() {
+fn the_store_flag_also_applies_inside_the_command() {
     let env = TestEnvironment::new();
     let milepost = env!("CARGO_BIN_EXE_milepost");
     let script = format!("cd / && {milepost} task set t done");
@@ -277,9 +278,9 @@ fn a_store_that_was_named_is_the_commands_store_too() {
 }
 
 #[test]
-fn what_a_command_did_is_in_its_summary() {
+fn the_summary_shows_what_a_command_did() {
     let env = TestEnvironment::repository();
-    // Each file is there until a tick has seen it.
+    // After each file, the script waits until a tick has captured it.
     let script = format!(
         "for i in 1 2 3; do echo $i > f$i; \
          until {} show r@$((i + 1)) --json >/dev/null 2>&1; do sleep 0.05; done; done; exit 7",
@@ -307,7 +308,7 @@ fn what_a_command_did_is_in_its_summary() {
     for part in ["FAIL sh -c", "(exit_7)", "f1", "Memory", "error_boundary", "1 session"] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    // Another session of the same run is told apart, and the totals add up.
+    // Another session of the same run is listed separately, and the totals add up.
     env.run(&["run", "--rejoin", "--run", "r", "--", "true"]).exits(0);
     let summary = env.json(&["summary", "r"]);
     let sessions = summary["sessions"].as_array().unwrap();
@@ -319,7 +320,7 @@ fn what_a_command_did_is_in_its_summary() {
 }
 
 #[test]
-fn a_run_that_is_killed_with_its_command_has_a_dead_owner_at_once() {
+fn a_run_killed_with_its_command_has_a_dead_owner_immediately() {
     let env = TestEnvironment::repository();
     let script = "echo ready; echo x > f; exec sleep 600";
     let (mut child, _out) = started(&env, &["run", "--every", "1s", "--run", "r", "--", "sh", "-c", script]);
@@ -328,7 +329,7 @@ fn a_run_that_is_killed_with_its_command_has_a_dead_owner_at_once() {
         assert!(start.elapsed() < Duration::from_secs(20));
         std::thread::sleep(Duration::from_millis(50));
     }
-    // The whole group, as a session that is closed takes everything with it.
+    // Kill the whole process group, as closing a terminal session does.
     rustix::process::kill_process_group(
         Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
         Signal::KILL,
@@ -344,12 +345,12 @@ fn a_run_that_is_killed_with_its_command_has_a_dead_owner_at_once() {
 }
 
 #[test]
-fn lines_of_json_go_to_a_file_where_one_is_named() {
+fn the_events_flag_writes_json_lines_to_a_file() {
     let env = TestEnvironment::new();
     let ran = env.run(&["run", "--events", "e.jsonl", "--json", "--run", "r", "--", "echo", "out"]).exits(0);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("out\n", ""));
     let ran = env.run(&["run", "--events", "e.jsonl", "--run", "s", "--", "true"]).exits(0);
-    assert!(ran.stderr.contains("milepost summary s"), "people are told all the same: {ran:#?}");
+    assert!(ran.stderr.contains("milepost summary s"), "the text is still printed: {ran:#?}");
     let text = std::fs::read_to_string(env.project().join("e.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let runs: Vec<_> = lines.iter().map(|line| line["run_id"].as_str().unwrap()).collect();
@@ -358,7 +359,7 @@ fn lines_of_json_go_to_a_file_where_one_is_named() {
     assert_eq!(
         (&summary["exit"], &summary["files_modified"]),
         (&json!(0), &Value::Null),
-        "nobody could look"
+        "unknown outside git"
     );
     let ran = env.run(&["run", "--events", "no/such/folder", "--json", "--", "touch", "started"]).exits(125);
     assert_eq!(ran.reason(), "checkpoint_atomic_write_failed");
@@ -366,9 +367,9 @@ fn lines_of_json_go_to_a_file_where_one_is_named() {
 }
 
 #[test]
-fn a_checkpoint_that_fails_meanwhile_matters_only_where_that_was_asked_for() {
+fn a_failed_checkpoint_during_the_command_matters_only_with_strict() {
     let env = TestEnvironment::new();
-    // The store is away for a tick, and there again at the end.
+    // The store is missing during one tick and exists again at the end.
     let away = "mv .milepost away; echo file > .milepost; sleep 1.5; rm .milepost; mv away .milepost; exit 3";
     let ran = env.run(&["run", "--every", "1s", "--run", "r", "--", "sh", "-c", away]).exits(3);
     assert!(ran.stderr.contains("it will try again"), "{ran:#?}");
@@ -378,7 +379,7 @@ fn a_checkpoint_that_fails_meanwhile_matters_only_where_that_was_asked_for() {
 }
 
 #[test]
-fn settings_say_how_often_and_whether_at_all() {
+fn settings_control_the_interval_and_whether_the_timer_runs() {
     let mut env = TestEnvironment::repository();
     env.trust_project();
     let ticks = |run: &str| {
@@ -389,7 +390,7 @@ fn settings_say_how_often_and_whether_at_all() {
     assert_eq!(ticks("often"), 1);
     env.write("milepost.toml", "[session]\ninterval = \"1s\"\nenabled = false\n");
     assert_eq!(ticks("never"), 0);
-    assert_eq!(env.json(&["runs", "never"])["runs"][0]["checkpoints"], 2, "the first and the last are there");
+    assert_eq!(env.json(&["runs", "never"])["runs"][0]["checkpoints"], 2, "the first and last are saved");
     env.write("milepost.toml", "[session]\ninterval = \"0s\"\n");
     env.run(&["run", "--", "true"]).exits(2);
     env.write("milepost.toml", "");
@@ -398,7 +399,7 @@ fn settings_say_how_often_and_whether_at_all() {
 }
 
 #[test]
-fn a_command_inside_joins_the_run_from_wherever_it_goes() {
+fn a_nested_command_joins_the_run_from_any_folder() {
     let env = TestEnvironment::repository();
     let milepost = env!("CARGO_BIN_EXE_milepost");
     let script = format!("cd / && {milepost} save --summary inside && echo $MILEPOST_STORE");

@@ -1,9 +1,9 @@
-//! `save`, `start`, `finish`: what they write and what they say.
+//! `save`, `start`, `finish`: what they write and print.
 
 use crate::TestEnvironment;
 
 #[test]
-fn the_first_save_makes_the_store_and_prints_the_id() {
+fn the_first_save_creates_the_store_and_prints_the_id() {
     let env = TestEnvironment::new();
     let ran = env.run(&["save", "--summary", "hello"]).exits(0);
     assert!(ran.line().starts_with("cp_") && ran.stdout.lines().count() == 1, "{ran:#?}");
@@ -16,7 +16,7 @@ fn the_first_save_makes_the_store_and_prints_the_id() {
 }
 
 #[test]
-fn dash_c_works_elsewhere_before_or_after_the_command() {
+fn dash_c_sets_the_folder_before_or_after_the_command() {
     let env = TestEnvironment::new();
     let project = env.project();
     let dir = project.to_str().unwrap();
@@ -27,7 +27,7 @@ fn dash_c_works_elsewhere_before_or_after_the_command() {
 }
 
 #[test]
-fn the_document_of_a_save() {
+fn save_prints_a_json_document() {
     let env = TestEnvironment::new();
     let saved = env.json(&["save", "--run", "r", "--source", "error_boundary", "--status", "failed"]);
     assert_eq!(saved["schema"], "milepost.save/1");
@@ -41,7 +41,7 @@ fn the_document_of_a_save() {
 }
 
 #[test]
-fn two_quick_saves_are_one_checkpoint_with_both_sources_in_order() {
+fn two_quick_saves_coalesce_into_one_checkpoint_with_both_sources() {
     let env = TestEnvironment::new();
     let first =
         env.save(&["--run", "r", "--source", "step_boundary", "--summary", "s", "--reason", "task_done"]);
@@ -54,12 +54,12 @@ fn two_quick_saves_are_one_checkpoint_with_both_sources_in_order() {
     assert_eq!(list["checkpoints"][0]["source_details"], both);
     assert_eq!(env.json(&["show"])["marks"]["source_details"], both);
     let other = env.json(&["save", "--run", "r", "--status", "paused"]);
-    assert_eq!(other["coalesced"], false, "a status change is material");
+    assert_eq!(other["coalesced"], false, "a status change is not coalesced");
     assert_eq!(other["sequence"], 2);
 }
 
 #[test]
-fn input_and_flags_go_together_and_flags_win() {
+fn input_and_flags_are_combined_and_flags_override() {
     let env = TestEnvironment::new();
     let input = br#"{"task_summary":"input","status":"paused","phase":{"name":"A","number":1},
         "tasks":[{"id":"t1","title":"T","status":"done"},{"id":"t2","status":"failed"}],
@@ -85,7 +85,7 @@ fn input_and_flags_go_together_and_flags_win() {
 }
 
 #[test]
-fn the_input_names_the_run_unless_a_flag_names_another() {
+fn the_input_names_the_run_and_a_contradicting_flag_is_refused() {
     let env = TestEnvironment::new();
     let input = br#"{"run_id":"from-input"}"#;
     let saved = env.run_on(input, &["save", "--input", "-", "--json"]).exits(0).json();
@@ -95,7 +95,7 @@ fn the_input_names_the_run_unless_a_flag_names_another() {
 }
 
 #[test]
-fn a_brief_is_kept_byte_for_byte() {
+fn a_brief_is_stored_byte_for_byte() {
     let env = TestEnvironment::new();
     let brief = "# Brief\r\n\n- über\t\u{1F600} \n\n\n";
     env.write("b.md", brief);
@@ -104,12 +104,12 @@ fn a_brief_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn pai_phases_complete_each_other() {
+fn pai_phase_names_and_numbers_complete_each_other() {
     let env = TestEnvironment::new();
     let phase = || env.json(&["show", "latest", "--run", "p"])["checkpoint"]["phase"].clone();
     env.save(&["--run", "p", "--profile", "pai", "--phase", "build"]);
     assert_eq!(phase(), serde_json::json!({"name": "build", "number": 4}));
-    // The run is known to be pai from now on.
+    // The run keeps the profile pai.
     env.save(&["--run", "p", "--phase-number", "7"]);
     assert_eq!(phase(), serde_json::json!({"name": "LEARN", "number": 7}));
     env.save(&["--run", "p", "--phase", "Verify"]);
@@ -120,7 +120,7 @@ fn pai_phases_complete_each_other() {
 }
 
 #[test]
-fn a_timer_save_waits_until_it_is_due() {
+fn if_due_skips_a_save_that_is_not_due() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--if-due", "--no-capture"]);
     let ran = env.run(&["save", "--run", "r", "--if-due", "--status", "paused"]).exits(0);
@@ -135,23 +135,23 @@ fn a_timer_save_waits_until_it_is_due() {
 }
 
 #[test]
-fn a_timer_says_nothing_about_work_that_rests() {
+fn a_timer_does_not_save_a_paused_or_failed_run() {
     let env = TestEnvironment::new();
     let timer = ["save", "--run", "p", "--source", "timer", "--if-due", "--summary", "new"];
     env.save(&["--run", "p", "--profile", "pai", "--status", "paused"]);
     assert_eq!(env.json(&timer)["due"], false);
     env.save(&["--run", "p", "--status", "failed"]);
     assert_eq!(env.json(&timer)["due"], false);
-    assert_eq!(env.json(&["runs", "p"])["runs"][0]["status"], "failed", "a heartbeat does not open it again");
+    assert_eq!(env.json(&["runs", "p"])["runs"][0]["status"], "failed", "a timer does not reopen the run");
     assert_eq!(
         env.json(&[&timer[..], &["--status", "in_progress"]].concat())["due"],
         true,
-        "unless it says so"
+        "unless it sets a status"
     );
 }
 
 #[test]
-fn pins_and_tags_come_with_the_save() {
+fn save_sets_pins_and_tags() {
     let env = TestEnvironment::new();
     let id = env.save(&["--pin", "--tag", "one", "--tag", "two"]);
     let row = &env.json(&["list", "--tag", "two"])["checkpoints"][0];
@@ -163,7 +163,7 @@ fn pins_and_tags_come_with_the_save() {
 }
 
 #[test]
-fn sessions_come_from_the_environment() {
+fn the_session_id_comes_from_the_environment() {
     let env = TestEnvironment::new();
     let session = || env.json(&["show", "latest", "--run", "r"])["checkpoint"]["session_id"].clone();
     env.run_with(&[("MILEPOST_SESSION", "")], &["save", "--run", "r"]).exits(0);
@@ -176,7 +176,7 @@ fn sessions_come_from_the_environment() {
 }
 
 #[test]
-fn start_prints_an_id_and_saves_nothing_and_finish_saves_the_last() {
+fn start_creates_a_run_without_checkpoints_and_finish_saves_the_last_one() {
     let env = TestEnvironment::new();
     let run = env.run(&["start", "--title", "Night", "--plan", "plan.toml"]).exits(0).line().to_owned();
     assert!(run.starts_with("run_"));
@@ -198,7 +198,7 @@ fn start_prints_an_id_and_saves_nothing_and_finish_saves_the_last() {
 }
 
 #[test]
-fn a_failed_finish_is_an_error_boundary_and_a_wrong_one_is_refused() {
+fn a_failed_finish_is_an_error_boundary_and_a_wrong_status_is_refused() {
     let env = TestEnvironment::new();
     env.run(&["start", "--run", "r"]).exits(0);
     assert_eq!(
@@ -214,7 +214,7 @@ fn a_failed_finish_is_an_error_boundary_and_a_wrong_one_is_refused() {
 }
 
 #[test]
-fn an_owner_is_alive_until_it_is_not() {
+fn owner_alive_follows_the_owners_process() {
     let env = TestEnvironment::new();
     let mut owner = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let pid = owner.id().to_string();
@@ -231,7 +231,7 @@ fn an_owner_is_alive_until_it_is_not() {
 }
 
 #[test]
-fn files_may_be_named_by_their_paths() {
+fn files_can_be_listed_by_path_alone() {
     let env = TestEnvironment::new();
     let input = r#"{"files": ["a.txt", {"path": "b.txt", "size": 3}]}"#;
     env.run_on(input.as_bytes(), &["save", "--input", "-", "--run", "r"]).exits(0);

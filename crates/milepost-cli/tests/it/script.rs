@@ -1,4 +1,4 @@
-//! The shell script example, killed with all it started at twenty different moments.
+//! The shell script example, killed with all of its child processes at twenty different moments.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::TestEnvironment;
 
-/// More than twenty lives can get done, so that every kill finds the script alive.
+/// More tasks than twenty interrupted attempts can finish, so that every kill finds the script running.
 const TASKS: u64 = 60;
 const KILLS: u64 = 20;
 const RUN: &str = "r";
@@ -26,7 +26,7 @@ struct Script {
 }
 
 impl Script {
-    /// The example, with work that says in the log when it begins and ends.
+    /// Prepares the example with a work script that logs the beginning and end of each task.
     fn new() -> Self {
         let env = TestEnvironment::new();
         let log = env.path("log");
@@ -61,10 +61,10 @@ impl Script {
         std::fs::read_to_string(&self.log).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// Tasks that the store holds as done.
+    /// The tasks that the store records as done.
     fn acknowledged(&self) -> BTreeSet<String> {
         let ran = self.env.run(&["runs", RUN, "--json"]);
-        // Killed before the run was there, or before the store was.
+        // The script was killed before it created the run or the store.
         if ran.code == 14 || ran.code == 10 {
             return BTreeSet::new();
         }
@@ -86,20 +86,21 @@ fn the_script_survives_twenty_kills() {
             kill_process_group(group, Signal::KILL).unwrap();
         }
         let status = child.wait().unwrap();
-        assert_eq!(status.code(), (!killed).then_some(0), "{status:?} in life {life}");
+        assert_eq!(status.code(), (!killed).then_some(0), "{status:?} in attempt {life}");
         let lines = script.lines();
         let words =
             |word: &str| -> Vec<&str> { lines[seen..].iter().filter_map(|l| l.strip_prefix(word)).collect() };
         let (begun, told) = (words("begin "), words("done: "));
         for task in &begun {
-            assert!(!before.contains(*task), "{task} was acknowledged and is done again: {lines:#?}");
+            assert!(!before.contains(*task), "{task} was acknowledged but ran again: {lines:#?}");
         }
-        // One at a time, and none begins before the one before it is acknowledged: at most one is done once more.
+        // Tasks run one at a time, and each begins after the previous one is acknowledged. So at most one task is
+        // repeated.
         assert!(begun.len() <= told.len() + 1, "{lines:#?}");
         assert_eq!(begun.iter().collect::<BTreeSet<_>>().len(), begun.len(), "{lines:#?}");
         let now = script.acknowledged();
         assert!(now.is_superset(&before), "{before:?} {now:?}");
-        assert!(told.iter().all(|task| now.contains(*task)), "told and not there: {told:?} {now:?}");
+        assert!(told.iter().all(|task| now.contains(*task)), "reported but not stored: {told:?} {now:?}");
         before = now;
     }
     assert_eq!(before, tasks(), "all tasks are done");
@@ -108,7 +109,8 @@ fn the_script_survives_twenty_kills() {
     assert_eq!(script.env.run(&["verify"]).exits(0).stderr, "");
 }
 
-/// Never the same moment twice: every fourth while the script starts, the others from the first new task on.
+/// Waits for a different moment in each attempt: in every fourth one while the script starts, otherwise after the first
+/// new task.
 fn wait_for_a_moment(script: &Script, seen: usize, life: u64) {
     if life.is_multiple_of(4) {
         std::thread::sleep(Duration::from_millis(1 + life));
@@ -116,7 +118,7 @@ fn wait_for_a_moment(script: &Script, seen: usize, life: u64) {
     }
     let start = Instant::now();
     while script.lines().len() == seen {
-        assert!(start.elapsed() < Duration::from_secs(30), "nothing happens");
+        assert!(start.elapsed() < Duration::from_secs(30), "the script makes no progress");
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(Duration::from_millis(2 * life));

@@ -1,9 +1,9 @@
-//! `schema`, `completions`, `man`, `help`.
+//! Commands about the program itself: `schema`, `completions`, `man` and `help`.
 
 use crate::TestEnvironment;
 
 #[test]
-fn the_schema_speaks_of_every_member_of_a_checkpoint() {
+fn the_schema_describes_every_member_of_a_checkpoint() {
     let env = TestEnvironment::new();
     let ran = env.run(&["schema"]).exits(0);
     let schema: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -15,7 +15,7 @@ fn the_schema_speaks_of_every_member_of_a_checkpoint() {
 }
 
 #[test]
-fn completions_and_manual() {
+fn completions_and_manual_pages_are_printed() {
     let env = TestEnvironment::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = env.run(&["completions", shell]).exits(0).stdout;
@@ -27,7 +27,7 @@ fn completions_and_manual() {
 }
 
 #[test]
-fn help_is_short_unless_all_is_asked_for() {
+fn help_lists_common_commands_and_help_all_lists_every_command() {
     let env = TestEnvironment::new();
     let names = |text: &str| {
         let listed = text.lines().skip_while(|l| *l != "Commands:").skip(1).take_while(|l| !l.is_empty());
@@ -58,7 +58,7 @@ fn help_is_short_unless_all_is_asked_for() {
 }
 
 #[test]
-fn help_knows_commands_of_two_words() {
+fn help_accepts_subcommands() {
     let env = TestEnvironment::new();
     let help = env.run(&["help", "task", "set"]).exits(0).stdout;
     assert!(help.contains("milepost task set parse in_progress"), "{help}");

@@ -1,7 +1,7 @@
 //! Finds checkpoints by sequence, id, id prefix, tag and foreign id: exactly the matching ones, each once.
 
 use milepost::model::RunId;
-use milepost::store::CheckpointFilter::{All, Id, Name, Prefix, Sequence};
+use milepost::store::CheckpointFilter::{All, Id, Name, Prefix, Sequence, ShortId};
 use milepost::store::{CheckpointFilter, HeaderQuery, Store};
 
 use crate::fixtures::tagged;
@@ -76,6 +76,29 @@ pub fn by_prefix(store: &dyn Store) {
     oracle.drop_all(&[3]);
     assert_eq!(all("findprefix.abz"), ["findprefix.abzz"]);
     oracle.check();
+}
+
+/// By the start of the short id, which only generated ids have.
+pub fn by_short_id(store: &dyn Store) {
+    let mut oracle = Oracle::begin(store, "find-short");
+    let mut other = Oracle::begin(store, "find-short-other");
+    let id = |random: &str| format!("cp_20260102T030405006Z_{random}");
+    for random in ["short0000000", "short0000001", "shorz0000000"] {
+        oracle.put(&oracle.doc(random).id(&id(random)));
+    }
+    oracle.put(&oracle.doc("long").id("cp_20260102T030405006Z_short0000000x"));
+    oracle.put(&oracle.doc("foreign").id("findshort-20260102T0304_short0000002"));
+    other.put(&other.doc("other").id(&id("short1000000")));
+    let all = |start| found(store, None, ShortId(start));
+    assert_eq!(all("short0000001"), [id("short0000001")]);
+    assert_eq!(all("short0"), [id("short0000001"), id("short0000000")], "newest first");
+    assert_eq!(all("short").len(), 3);
+    assert_eq!(found(store, Some(other.run()), ShortId("short")), [id("short1000000")]);
+    for start in ["hort", "SHORT", "short_", "short%", "short00000000", "cp_"] {
+        assert!(all(start).is_empty(), "{start:?}");
+    }
+    oracle.drop_all(&[1]);
+    assert_eq!(all("short0"), [id("short0000001")]);
 }
 
 /// A prefix contains no wildcards and is case-sensitive.

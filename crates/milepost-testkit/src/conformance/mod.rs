@@ -79,7 +79,7 @@ macro_rules! __each_rule {
                     positions_beyond_the_end
                 }
                 find::{
-                    by_sequence, by_id, by_prefix, prefix_characters_are_literal, by_tag, by_imported_id,
+                    by_sequence, by_id, by_prefix, by_short_id, prefix_characters_are_literal, by_tag, by_imported_id,
                     name_finds_each_once, combined_with_paging
                 }
                 delete::{removes_everything_of_a_run, refused_after_a_newer_write, leaves_other_runs_alone, frees_ids_and_tags}

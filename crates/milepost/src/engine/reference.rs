@@ -15,7 +15,8 @@ pub enum Reference {
     Latest(u64),
     /// `RUN@12`: the checkpoint with this sequence number in a run.
     Numbered(RunId, u64),
-    /// An id, a prefix of an id, a tag, or the id under which a checkpoint was imported.
+    /// An id or short id, the unique start of either, a tag, or the id it was imported under. The name of a run stands
+    /// for its newest checkpoint.
     Name(String),
 }
 
@@ -64,22 +65,14 @@ impl Milepost {
                 self.store.headers(&query)?.into_iter().nth(limit - 1).ok_or_else(missing)
             }
             Reference::Numbered(run, number) => {
-                self.stored_run(run)?;
-                self.row_at(run, *number)?.ok_or_else(missing)
+                self.row_at(&self.find_run(run.as_str())?, *number)?.ok_or_else(missing)
             }
             Reference::Name(name) => {
-                for find in
-                    [CheckpointFilter::Id(name), CheckpointFilter::Name(name), CheckpointFilter::Prefix(name)]
-                {
-                    // A match in the given run takes precedence over the rest of the store.
-                    for scope in [run, None] {
-                        let rows = self.store.headers(&HeaderQuery::default().run(scope).find(find))?;
-                        match rows.len() {
-                            0 => {}
-                            1 => return rows.into_iter().next().ok_or_else(missing),
-                            _ => return Err(ambiguous(name, &rows)),
-                        }
-                    }
+                if let Some(row) = self.row_named(name, run)? {
+                    return Ok(row);
+                }
+                if let Some(run) = self.run_named(name)? {
+                    return self.locate(&Reference::Latest(0), Some(&run));
                 }
                 // Tags and imported ids can have any form, so the rules for ids apply only to a name that
                 // matches nothing.
@@ -89,6 +82,59 @@ impl Milepost {
         }
     }
 
+    /// Looks up a checkpoint by its id, a tag, the id it was imported under, or the unique start of its id or short id.
+    /// A match within `run` takes precedence over the same name elsewhere.
+    fn row_named(&self, name: &str, run: Option<&RunId>) -> Result<Option<Row>, Error> {
+        for find in [
+            CheckpointFilter::Id(name),
+            CheckpointFilter::Name(name),
+            CheckpointFilter::Prefix(name),
+            CheckpointFilter::ShortId(name),
+        ] {
+            let scopes = if run.is_some() { &[run, None][..] } else { &[None] };
+            for scope in scopes {
+                let mut rows = self.store.headers(&HeaderQuery::default().run(*scope).find(find))?;
+                if rows.len() > 1 {
+                    return Err(ambiguous(name, &rows));
+                }
+                if let Some(row) = rows.pop() {
+                    return Ok(Some(row));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The run whose latest checkpoint a reference stands for: `RUN` alone, if no checkpoint has that name.
+    pub(super) fn run_of_latest(
+        &self,
+        reference: &Reference,
+        run: Option<&RunId>,
+    ) -> Result<Option<RunId>, Error> {
+        match reference {
+            Reference::Name(name) if self.row_named(name, run)?.is_none() => self.run_named(name),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns how many characters of each short id identify it in this store, or `None` for ids without a short form.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn unique_prefixes(&self, ids: &[&CheckpointId]) -> Result<Vec<Option<usize>>, Error> {
+        /// Shorter prefixes are rarely unique, and are easily mistaken for words.
+        const SHORTEST: usize = 3;
+        let unique = |id: &&CheckpointId| {
+            let Some(short) = id.short() else { return Ok(None) };
+            for len in SHORTEST..short.len() {
+                let query = HeaderQuery::default().find(CheckpointFilter::ShortId(&short[..len])).limit(2);
+                if self.store.headers(&query)?.len() < 2 {
+                    return Ok(Some(len));
+                }
+            }
+            Ok(Some(short.len()))
+        };
+        ids.iter().map(unique).collect()
+    }
+
     /// Looks up an intact checkpoint.
     pub fn find(&self, reference: &Reference, run: Option<&RunId>) -> Result<CheckpointEntry, Error> {
         intact(self.locate(reference, run)?)
@@ -96,17 +142,9 @@ impl Milepost {
 }
 
 fn ambiguous(name: &str, rows: &[Row]) -> Error {
-    const SHOWN: usize = 8;
-    let mut candidates: Vec<String> = rows
-        .iter()
-        .take(SHOWN)
-        .map(|row| match row {
-            Row::Intact(entry) => entry.header.snapshot_id.to_string(),
-            Row::Damaged { damage, .. } => damage.to_string(),
-        })
-        .collect();
-    if rows.len() > SHOWN {
-        candidates.push(format!("and {} more", rows.len() - SHOWN));
-    }
-    Error::Ambiguous { reference: name.to_owned(), candidates }
+    let ids = rows.iter().map(|row| match row {
+        Row::Intact(entry) => entry.header.snapshot_id.to_string(),
+        Row::Damaged { damage, .. } => damage.to_string(),
+    });
+    Error::ambiguous(name, "checkpoints", ids)
 }

@@ -105,6 +105,28 @@ impl Milepost {
         Ok(found)
     }
 
+    /// Finds a run by its id, or by the unique start of its id or of its short id ([`RunId::short`]).
+    pub fn find_run(&self, name: &str) -> Result<RunId, Error> {
+        self.run_named(name)?.ok_or_else(|| Error::NoRun(name.to_owned()))
+    }
+
+    /// The same; `None` if no run matches.
+    pub(super) fn run_named(&self, name: &str) -> Result<Option<RunId>, Error> {
+        let Ok(id) = name.parse::<RunId>() else { return Ok(None) };
+        if self.store.run(&id)?.is_some() {
+            return Ok(Some(id));
+        }
+        let matches = |run: &RunId| {
+            run.as_str().starts_with(name) || run.short().is_some_and(|short| short.starts_with(name))
+        };
+        let rows = self.store.runs(&RunQuery::default())?;
+        let mut found: Vec<RunId> = rows.into_iter().map(|row| row.run_id).filter(matches).collect();
+        if found.len() > 1 {
+            return Err(Error::ambiguous(name, "runs", found.iter().map(RunId::to_string)));
+        }
+        Ok(found.pop())
+    }
+
     /// Reads one run in full.
     pub fn run_detail(&self, run: &RunId) -> Result<RunDetail, Error> {
         Ok(self.detail_of(self.stored_run(run)?))

@@ -43,11 +43,14 @@ impl ShownCheckpoint {
 }
 
 impl Milepost {
-    /// Reads a checkpoint. Only plain `latest` falls back to an older one; any other reference names
-    /// exactly one checkpoint.
+    /// Reads a checkpoint. Only `latest` and the name of a run fall back to an older intact checkpoint; any other
+    /// reference means exactly that checkpoint.
     pub fn show(&self, reference: &Reference, run: Option<&RunId>) -> Result<ShownCheckpoint, Error> {
         if *reference == Reference::Latest(0) {
             return self.newest_intact(run, |_| true);
+        }
+        if let Some(run) = self.run_of_latest(reference, run)? {
+            return self.newest_intact(Some(&run), |_| true);
         }
         let (entry, verified) = self.retry_if_removed(|| {
             let entry = self.find(reference, run)?;

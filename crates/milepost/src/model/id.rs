@@ -108,7 +108,23 @@ impl StoreId {
     }
 }
 
+/// The random part of an id of the form `PREFIX` + time + `_` + random part, which has `len` characters and begins at
+/// `start`.
+fn random_part<'a>(id: &'a str, prefix: &str, start: usize, len: usize) -> Option<&'a str> {
+    let (head, random) = id.split_at_checked(start)?;
+    (head.starts_with(prefix) && head.ends_with('_') && random.len() == len).then_some(random)
+}
+
 impl CheckpointId {
+    /// Where the random part of a generated id begins.
+    pub(crate) const SHORT_START: usize = 23;
+
+    /// The random part of a generated id. It identifies the checkpoint in lists, and any unique start of it is accepted
+    /// as a reference. Ids that were not generated here, such as imported ones, have no short form.
+    pub fn short(&self) -> Option<&str> {
+        random_part(&self.0, "cp_", Self::SHORT_START, 12)
+    }
+
     /// Generates an id from the time, for readability, and 60 random bits, which keep the ids of concurrent
     /// processes distinct.
     pub fn generate(now: Timestamp) -> Self {
@@ -117,6 +133,11 @@ impl CheckpointId {
 }
 
 impl RunId {
+    /// The random part of a generated id, or `None` for a name that the caller chose.
+    pub fn short(&self) -> Option<&str> {
+        random_part(&self.0, "run_", 21, 8)
+    }
+
     /// Generates an id from the time, for readability, and 40 random bits for uniqueness.
     pub fn generate(now: Timestamp) -> Self {
         Self(format!("run_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), random_suffix(8)))
@@ -215,5 +236,18 @@ mod tests {
             id.as_str().parse::<CheckpointId>().unwrap();
         }
         RunId::generate(now).as_str().parse::<RunId>().unwrap();
+    }
+
+    #[test]
+    fn generated_ids_alone_have_a_short_form() {
+        let now: Timestamp = "2026-01-02T03:04:05.006Z".parse().unwrap();
+        let id = CheckpointId::generate(now);
+        assert_eq!(id.as_str(), format!("cp_20260102T030405006Z_{}", id.short().unwrap()));
+        let run = RunId::generate(now);
+        assert_eq!(run.as_str(), format!("run_20260102T030405Z_{}", run.short().unwrap()));
+        for id in ["cp_1", "CHK-7", "cp_20260102T030405006Z_abc", "xx_20260102T030405006Z_0123456789ab"] {
+            assert_eq!(id.parse::<CheckpointId>().unwrap().short(), None, "{id}");
+        }
+        assert_eq!("nightly".parse::<RunId>().unwrap().short(), None);
     }
 }

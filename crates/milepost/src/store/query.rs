@@ -183,6 +183,8 @@ pub enum CheckpointFilter<'a> {
     Id(&'a str),
     /// Checkpoints whose id starts with this text.
     Prefix(&'a str),
+    /// By the start of its short id ([`CheckpointId::short`]).
+    ShortId(&'a str),
     /// Checkpoints with this tag or imported id.
     Name(&'a str),
     /// Rows that belong to no run. Such damage appears in no run's list.

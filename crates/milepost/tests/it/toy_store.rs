@@ -145,6 +145,9 @@ fn matches(entry: &CheckpointEntry, find: CheckpointFilter<'_>) -> bool {
         CheckpointFilter::Sequence(sequence) => entry.header.sequence() == sequence,
         CheckpointFilter::Id(wanted) => id == wanted,
         CheckpointFilter::Prefix(start) => id.starts_with(start),
+        CheckpointFilter::ShortId(start) => {
+            entry.header.snapshot_id().short().is_some_and(|short| short.starts_with(start))
+        }
         CheckpointFilter::Name(name) => is_named(entry, name),
         _ => false,
     }

@@ -32,6 +32,7 @@ fn matches(row: &RowRef<'_>, find: CheckpointFilter<'_>) -> bool {
         CheckpointFilter::Sequence(sequence) => row.cursor().sequence == sequence,
         CheckpointFilter::Id(wanted) => id == wanted,
         CheckpointFilter::Prefix(start) => id.starts_with(start),
+        CheckpointFilter::ShortId(start) => row.id().short().is_some_and(|short| short.starts_with(start)),
         CheckpointFilter::Name(name) => matches!(row, RowRef::Live(live) if live.entry.has_name(name)),
     }
 }

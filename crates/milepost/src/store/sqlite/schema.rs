@@ -47,6 +47,7 @@ CREATE TABLE checkpoint (
     PRIMARY KEY (run_n, sequence)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX checkpoint_id ON checkpoint (snapshot_id);
+CREATE INDEX checkpoint_short_id ON checkpoint (substr(snapshot_id, 24));
 CREATE INDEX checkpoint_header_id ON checkpoint (substr(header, 17, 40));
 
 CREATE TABLE whole (
@@ -127,7 +128,7 @@ CREATE TABLE loss (
 ";
 
 /// Number of statements in `TABLES`.
-pub(super) const COUNT: usize = 15;
+pub(super) const COUNT: usize = 16;
 
 /// Whether a statement of a file's schema is in `TABLES`.
 pub(super) fn is_known(sql: &str) -> bool {

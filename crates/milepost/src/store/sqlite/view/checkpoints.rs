@@ -15,6 +15,9 @@ const APPENDED: &str =
 const BY_ID: &str = "c.snapshot_id = ?1";
 /// Ids are ASCII, so every id with the prefix sorts before the prefix followed by the highest code point.
 const BY_PREFIX: &str = "c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)";
+/// By the short id: `CheckpointId::SHORT_START` + 1 in SQL. The expression is that of an index.
+const BY_SHORT_ID: &str =
+    "substr(c.snapshot_id, 24) >= ?1 AND substr(c.snapshot_id, 24) < ?1 || char(1114111)";
 /// Matches the id in the header, which starts with `{"snapshot_id":"`. The expression is that of
 /// the index `checkpoint_header_id`.
 const BY_HEADER_ID: &str = "substr(c.header, 17, 40) >= ?1 AND substr(c.header, 17, 40) < ?1 || char(1114111) \
@@ -97,6 +100,15 @@ impl StoreView<'_> {
                 if rows.is_empty() { self.renamed(id)? } else { rows }
             }
             CheckpointFilter::Prefix(prefix) => self.select(BY_PREFIX, [prefix])?,
+            CheckpointFilter::ShortId(start) => {
+                let mut rows = self.select(BY_SHORT_ID, [start])?;
+                // Only generated ids have a short form, whatever other ids have in its place.
+                rows.retain(|(_, row)| match row {
+                    Row::Intact(entry) => entry.header.snapshot_id.short().is_some(),
+                    Row::Damaged { .. } => true,
+                });
+                rows
+            }
             CheckpointFilter::Name(name) => self.named(name)?,
         };
         let of_run = rows.into_iter().filter(|(n, _)| only.is_none_or(|only| only == *n));
@@ -241,9 +253,13 @@ mod tests {
     fn no_lookup_by_name_scans_the_headers() {
         let db = database(3);
         let named = format!("{ENTRY} {NAME}");
-        for (columns, condition) in
-            [(ENTRY, BY_ID), (ENTRY, BY_PREFIX), (ENTRY, BY_HEADER_ID), (&*named, "t.name = ?1")]
-        {
+        for (columns, condition) in [
+            (ENTRY, BY_ID),
+            (ENTRY, BY_PREFIX),
+            (ENTRY, BY_SHORT_ID),
+            (ENTRY, BY_HEADER_ID),
+            (&*named, "t.name = ?1"),
+        ] {
             let sql = format!("EXPLAIN QUERY PLAN SELECT {columns} WHERE {condition}");
             let mut statement = db.prepare(&sql).unwrap();
             let plan: Vec<String> =
@@ -267,6 +283,7 @@ mod tests {
             for find in [
                 CheckpointFilter::Id("cp_20260102T030405006Z_unknown"),
                 CheckpointFilter::Prefix("cp_2027"),
+                CheckpointFilter::ShortId("zzzz"),
                 CheckpointFilter::Name("unknown"),
             ] {
                 assert_eq!(view.headers(&HeaderQuery::default().find(find)).unwrap(), []);
