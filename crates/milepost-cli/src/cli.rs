@@ -76,7 +76,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return report_parse_error(&e, &arguments, json),
     };
-    let output = Output::new(&cli.global);
+    let output = Output::new(&cli.global, crate::config::columns());
     match dispatch(cli, &output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(output.fail(&error)),

@@ -141,7 +141,8 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("handover", &["context", "error", "present"]),
     ("hook", &["agents", "cli", "command", "config", "context", "error", "handover", "present"]),
     ("input", &["config", "error"]),
-    ("main", &["cli"]),
+    ("lib", &["cli"]),
+    ("main", &[]),
     (
         "present",
         &[

@@ -95,6 +95,8 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     color: ColorChoice,
+    /// The width that the environment asks for, for output that does not go to a terminal.
+    columns: Option<usize>,
     /// Where messages are collected instead, for a caller within this process.
     collected: Option<Arc<Mutex<Vec<String>>>>,
     /// What the command has changed already.
@@ -103,7 +105,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// An output as the flags ask for it.
-    pub(crate) fn new(global: &Global) -> Self {
+    pub(crate) fn new(global: &Global, columns: Option<usize>) -> Self {
         let color = match global.color.as_deref() {
             Some("always") => ColorChoice::Always,
             Some("never") => ColorChoice::Never,
@@ -114,6 +116,7 @@ impl Output {
             yes: global.yes,
             quiet: global.quiet,
             verbose: global.verbose,
+            columns,
             ..Self::for_color(color)
         }
     }
@@ -121,7 +124,16 @@ impl Output {
     /// An output for help and mistakes before the flags are known.
     pub(crate) fn for_color(color: ColorChoice) -> Self {
         let done = Arc::default();
-        Self { json: false, yes: false, quiet: false, verbose: false, color, collected: None, done }
+        Self {
+            json: false,
+            yes: false,
+            quiet: false,
+            verbose: false,
+            color,
+            columns: None,
+            collected: None,
+            done,
+        }
     }
 
     /// An output for an error before the flags are known.
@@ -282,7 +294,7 @@ impl Output {
         const NARROWEST: usize = 20;
         const USUAL: usize = 80;
         if !self.is_terminal() {
-            return crate::config::columns().filter(|columns| *columns >= NARROWEST);
+            return self.columns.filter(|columns| *columns >= NARROWEST);
         }
         let size = terminal_size::terminal_size_of(io::stdout());
         let columns = size.map_or(USUAL, |(terminal_size::Width(columns), _)| columns.into());

@@ -1,5 +1,5 @@
-//! Text that reaches an agent: recorded values cannot pose as the user's words, and runs from elsewhere are not shown
-//! through any interface. Also what the user sees before trusting settings.
+//! Text that reaches an agent: recorded values cannot pose as the user's words, and runs from elsewhere are
+//! not shown through any interface. Also what the user sees before trusting settings.
 
 use serde_json::{Value, json};
 

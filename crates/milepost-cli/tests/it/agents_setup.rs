@@ -1,4 +1,5 @@
-//! What `agents` installs and reports: stale entries, the user's own files and remaining steps. Also `init --agents`.
+//! What `agents` installs and reports: stale entries, the user's own files and remaining steps. Also
+//! `init --agents`.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Memory and time limits: hooks and commands stay small and fast even if a project or a tool provides huge data.
+//! Memory and time limits: hooks and commands stay small and fast even with huge input.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

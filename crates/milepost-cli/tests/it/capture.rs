@@ -1,5 +1,5 @@
-//! Capture: the git status of repositories with awkward paths, files that were modified and then reverted, and watched
-//! folders. A capture must not disturb other git processes.
+//! Capture: the git status of repositories with awkward paths, files that were modified and then reverted,
+//! and watched folders. A capture must not disturb other git processes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -421,8 +421,8 @@ fn profiles_decide_when_to_capture() {
         assert_eq!(looks(profile, &["--source", "timer"]), timer, "{profile}");
         assert!(!looks(profile, &["--no-capture"]));
     }
-    // In the `run` profile, a timer soon after a capture does not capture again. Its save is compared without the
-    // workspace.
+    // In the `run` profile, a timer soon after a capture does not capture again. Its save is compared
+    // without the workspace.
     env.save(&["--run", "soon"]);
     let id = env.json(&["show"])["checkpoint"]["snapshot_id"].clone();
     let again = env.json(&["save", "--run", "soon", "--source", "timer"]);

@@ -1,6 +1,6 @@
-//! Disks that fail to write or that lose data. A save is never acknowledged without a successful sync, and the next save
-//! first writes and syncs the unsynced data again. A damaged WAL is reported until `doctor --fix` has recovered what it
-//! can. strace injects the failures into the real binary.
+//! Disks that fail to write or that lose data. A save is never acknowledged without a successful sync, and
+//! the next save first writes and syncs the unsynced data again. A damaged WAL is reported until
+//! `doctor --fix` has recovered what it can. strace injects the failures into the real binary.
 
 use std::process::Command;
 
@@ -103,7 +103,7 @@ fn after_a_failed_sync_the_next_save_first_writes_and_syncs_the_wal_again() {
         before_sync.filter(|line| line.contains(" write(") || line.starts_with("write(")).count()
     };
     assert!(rewrites(&env) >= 2, "the header and the frames are written again before the first sync");
-    assert_eq!(rewrites(&env), 0, "the WAL is not written again a second time");
+    assert_eq!(rewrites(&env), 0, "the WAL is rewritten only once");
 }
 
 #[test]

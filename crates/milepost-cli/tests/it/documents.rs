@@ -1,4 +1,4 @@
-//! Documents that are not what was written, or never were a checkpoint: in a store, in lines, in a bundle.
+//! Changed or invalid checkpoint documents: in a store, in a JSON Lines file and in a bundle.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::TestEnvironment;
 
-/// A body with a seal that is right for it.
+/// Adds a valid seal to a body.
 fn sealed(env: &TestEnvironment, body: &str) -> String {
     let mut hash = env.program("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     write!(hash.stdin.take().unwrap(), "milepost checkpoint format 1\n{body}").unwrap();
@@ -20,7 +20,7 @@ fn sealed(env: &TestEnvironment, body: &str) -> String {
     )
 }
 
-/// Lines of three checkpoints of a run.
+/// Saves three checkpoints of a run and returns their lines in an export.
 fn lines(env: &TestEnvironment) -> Vec<String> {
     for n in 1..=3 {
         env.save(&["--run", "r", "--summary", &format!("part {n}")]);
@@ -31,11 +31,11 @@ fn lines(env: &TestEnvironment) -> Vec<String> {
 }
 
 #[test]
-fn invalid_lines_are_named_and_the_others_come_in() {
+fn invalid_lines_are_reported_and_the_others_are_imported() {
     let env = TestEnvironment::new();
     let good = lines(&env);
     let unsealed = "{}".to_owned();
-    // Its seal is right, and its content is no checkpoint.
+    // The seal is valid, but the content is not a checkpoint.
     let other = sealed(&env, "{\"run_id\":\"r\",\"sequence\":7}");
     let changed = good[1].replacen("part 2", "part 9", 1);
     let all = [good[0].clone(), unsealed, other, changed, "no JSON".into(), good[2].clone()].join("\n");
@@ -66,13 +66,13 @@ fn invalid_lines_are_named_and_the_others_come_in() {
     assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 2);
     let ran = env.run(&["--store", "fresh.db", "import", "jsonl", "mixed.jsonl"]).exits(3);
     assert!(ran.stderr.contains("skipped line 2: ") && ran.stderr.contains("4 lines left out"), "{ran:#?}");
-    // Nothing at all came in.
+    // Importing nothing at all is a failure.
     env.write("bad.jsonl", "{}\n");
     env.run(&["--store", "fresh.db", "import", "jsonl", "bad.jsonl"]).exits(1);
 }
 
 #[test]
-fn a_line_that_contradicts_the_store_does_not_stop_the_others() {
+fn a_line_that_conflicts_with_the_store_does_not_stop_the_others() {
     let env = TestEnvironment::new();
     let good = lines(&env);
     let body: Value = serde_json::from_str(&good[1]).unwrap();
@@ -89,7 +89,7 @@ fn a_line_that_contradicts_the_store_does_not_stop_the_others() {
 }
 
 #[test]
-fn a_bundle_with_a_document_that_is_no_checkpoint_is_refused() {
+fn a_bundle_with_an_invalid_document_is_refused() {
     let env = TestEnvironment::new();
     lines(&env);
     env.run(&["export", "bundle", "r", "r.bundle"]).exits(0);
@@ -110,7 +110,7 @@ fn a_bundle_with_a_document_that_is_no_checkpoint_is_refused() {
     }
 }
 
-/// The documents in a bundle, by the number of their line.
+/// The document on each line of a bundle, or an empty string.
 fn lines_of(bundle: &str) -> Vec<String> {
     let document = |line| -> Option<String> {
         let line: Value = serde_json::from_str(line).ok()?;
@@ -119,7 +119,7 @@ fn lines_of(bundle: &str) -> Vec<String> {
     bundle.lines().map(|line| document(line).unwrap_or_default()).collect()
 }
 
-/// The file of a document in the file layout.
+/// The path of a checkpoint's document in a file store.
 fn file_of(env: &TestEnvironment, id: &str) -> PathBuf {
     env.project().join("f/r/history").join(format!("{id}.json"))
 }
@@ -130,7 +130,7 @@ fn put(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn a_stored_file_that_is_no_document_is_a_matter_of_the_schema() {
+fn a_stored_file_that_is_not_a_document_is_a_schema_error() {
     let mut env = TestEnvironment::new();
     env.set("MILEPOST_STORE", "files:f");
     env.save(&["--run", "r", "--summary", "one"]);
@@ -150,7 +150,7 @@ fn a_stored_file_that_is_no_document_is_a_matter_of_the_schema() {
         assert_eq!(verified.reason(), "checkpoint_schema_invalid");
         assert_eq!(verified.json()["damaged"][0]["reason_code"], "checkpoint_schema_invalid");
     }
-    // A changed byte anywhere, in the seal too, is a matter of integrity.
+    // A changed byte anywhere, including the seal, is an integrity error.
     for at in [1, good.len() / 2, good.len() - 20, good.len() - 1] {
         let mut bytes = good.clone();
         bytes[at] ^= 0x80;
@@ -166,7 +166,7 @@ fn a_stored_file_that_is_no_document_is_a_matter_of_the_schema() {
 }
 
 #[test]
-fn a_row_of_sqlite_fails_by_its_own_checksum_first() {
+fn a_changed_sqlite_row_fails_its_checksum_first() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "one"]);
     let id = env.save(&["--run", "r", "--summary", "two"]);

@@ -36,8 +36,8 @@ impl Ran {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:#?}"))
     }
 
-    /// Returns the reason code from the last line of stderr. Asserts that the line's `exit` is the process's exit
-    /// code.
+    /// Returns the reason code from the last line of stderr. Asserts that the line's `exit` is the
+    /// process's exit code.
     #[track_caller]
     pub(crate) fn reason(&self) -> String {
         let last = self.stderr.lines().last().unwrap_or_else(|| panic!("{self:#?}"));

@@ -1,5 +1,6 @@
-//! No command prints an escape sequence that was planted in its input or in recorded text, on stdout or stderr, piped or
-//! on a terminal. Only `state` and briefs are printed verbatim, and only if stdout is not a terminal.
+//! No command prints an escape sequence that was planted in its input or in recorded text, on stdout or
+//! stderr, piped or on a terminal. Only `state` and briefs are printed verbatim, and only if stdout is not
+//! a terminal.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! `import`, `export` and `copy` with the real binary: odd, hostile and large inputs are handled and reported.
+//! `import`, `export` and `copy` with the real binary, including odd, hostile and large inputs.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

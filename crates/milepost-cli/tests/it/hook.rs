@@ -1,5 +1,5 @@
-//! Hooks: recorded payloads of four agents, intact and truncated, sent to the real binary. Also sessions that are killed
-//! and continued by another agent.
+//! Hooks: recorded payloads of four agents, intact and truncated, sent to the real binary. Also sessions
+//! that are killed and continued by another agent.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

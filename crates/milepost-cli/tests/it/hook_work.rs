@@ -1,4 +1,4 @@
-//! Hooks: payloads that four real agents sent while they set a to-do list, wrote a file and ran a failing command.
+//! Hooks: payloads of four real agents that set a to-do list, wrote a file and ran a failing command.
 
 use std::io::Write;
 use std::process::Stdio;

@@ -38,7 +38,7 @@ fn program(path: &Path, script: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A repository in which every setting that can name a program names the attacker's.
+/// A repository in which every setting that can name a program names the attacker's program.
 pub(crate) struct Hostile {
     pub(crate) env: TestEnvironment,
     /// The file to which the attacker's program appends each call.
@@ -242,8 +242,8 @@ pub(crate) fn can_trace() -> bool {
     traced.is_ok_and(|status| status.success())
 }
 
-/// Runs the binary under strace. Returns its output and the names of the executed programs, and asserts that only
-/// milepost and git are among them.
+/// Runs the binary under strace. Returns its output and the names of the executed programs, and asserts
+/// that only milepost and git are among them.
 #[track_caller]
 pub(crate) fn traced(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> (Output, Vec<String>) {
     let log = env.path("executed");
@@ -258,8 +258,8 @@ pub(crate) fn traced(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> (Out
     let _ = child.stdin.take().unwrap().write_all(stdin);
     let done = child.wait_with_output().unwrap();
     let calls = std::fs::read_to_string(&log).unwrap();
-    // strace splits a call over two lines if another thread's call interrupts it. Every line without an error counts
-    // as executed.
+    // strace splits a call over two lines if another thread's call interrupts it. Every line without an
+    // error counts as executed.
     let executed: Vec<_> = calls
         .lines()
         .filter(|line| !line.contains("= -1 "))

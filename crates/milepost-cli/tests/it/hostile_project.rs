@@ -1,5 +1,5 @@
-//! A project that an attacker made to misuse Milepost. Every command and every hook runs in it: nothing outside the
-//! project changes, no program but git runs, and none of the project's text reaches an agent.
+//! A project that an attacker made to misuse Milepost. Every command and every hook runs in it: nothing
+//! outside the project changes, no program but git runs, and none of the project's text reaches an agent.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -45,7 +45,7 @@ fn outside(env: &TestEnvironment) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Creates an attacker's project whose store contains the bait. Returns the project and the path of the store.
+/// Creates an attacker's project with the bait in its store. Returns the project and the store's path.
 fn strangers_store(kind: &str) -> (TestEnvironment, std::path::PathBuf) {
     let env = TestEnvironment::repository();
     env.json(&["init", "--agents", "none", "--store", kind]);
@@ -55,7 +55,7 @@ fn strangers_store(kind: &str) -> (TestEnvironment, std::path::PathBuf) {
     (env, folder)
 }
 
-/// Plants settings, links and outbox entries in the project. `store` is the line of the settings that names a store.
+/// Plants settings, links and outbox entries. `store` is the line of the settings that names a store.
 fn plant(env: &TestEnvironment, store: &str) {
     let project = env.project();
     let home = env.path("home");

@@ -1,5 +1,5 @@
-//! Commands that set up and maintain a store: `init`, `mark`, `complete`, `delete`, `verify` and `doctor`. Also the
-//! outbox and the pointer.
+//! Commands that set up and maintain a store: `init`, `mark`, `complete`, `delete`, `verify` and `doctor`.
+//! Also the outbox and the pointer.
 
 use crate::TestEnvironment;
 
@@ -225,7 +225,7 @@ fn checkpoints_in_the_outbox_are_imported() {
     assert!(ran.json()["problems"][0]["message"].as_str().unwrap().contains("outbox"));
     env.run(&["doctor", "--fix"]).exits(0);
     assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 3);
-    // A change that is always invalid is not queued. A change that this run cannot accept is reported with a fix.
+    // A change that is always invalid is not queued. One that this run cannot accept is reported.
     let done = |id: &str| Save::new().change(StepChange::new(id, StepStatus::Done));
     assert!(matches!(post_save(done("")), Err(milepost::Error::Schema(_))));
     let file = post_save(done("never")).unwrap().file;
@@ -235,8 +235,8 @@ fn checkpoints_in_the_outbox_are_imported() {
     assert_eq!(problems.as_array().unwrap().len(), 1);
 }
 
-/// A read-only bind mount is the only way to make a folder read-only for root as well. The test is skipped if mounting
-/// is not allowed.
+/// A read-only bind mount is the only way to make a folder read-only for root as well. The test is skipped
+/// if mounting is not allowed.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_save_is_queued_if_the_store_is_read_only() {

@@ -1,4 +1,4 @@
-//! `status`, `list`, `runs`, `show`, `events`: what people and programs see.
+//! `status`, `list`, `runs`, `show`, `events`: output for users and for programs.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::TestEnvironment;
 
 #[test]
-fn status_is_friendly_where_there_is_nothing() {
+fn status_without_a_store_suggests_init() {
     let env = TestEnvironment::new();
     let ran = env.run(&[]).exits(10);
     assert_eq!(ran.stderr, "");
@@ -24,7 +24,7 @@ fn status_is_friendly_where_there_is_nothing() {
 }
 
 #[test]
-fn status_shows_what_is_open() {
+fn status_shows_open_runs() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "at work"]);
     env.save(&["--run", "over", "--status", "completed"]);
@@ -45,7 +45,7 @@ fn status_shows_what_is_open() {
 }
 
 #[test]
-fn tables_for_people() {
+fn list_and_runs_print_tables() {
     let env = TestEnvironment::new();
     env.save(&[
         "--run",
@@ -74,7 +74,7 @@ fn tables_for_people() {
 }
 
 #[test]
-fn a_page_for_people() {
+fn show_prints_a_page() {
     let env = TestEnvironment::new();
     let input = br##"{"criteria":[{"id":"c1","subject":"it builds","status":"completed"}],"state":[1],
         "tasks":[{"id":"t1","title":"parse","status":"failed"}],"brief":"# Brief\n\n- next: print\n"}"##;
@@ -109,7 +109,7 @@ fn a_page_for_people() {
 }
 
 #[test]
-fn references() {
+fn checkpoint_references_are_resolved() {
     let env = TestEnvironment::new();
     let one = env.save(&["--run", "r", "--summary", "1", "--tag", "first"]);
     let two = env.save(&["--run", "r", "--summary", "2"]);
@@ -125,7 +125,7 @@ fn references() {
 }
 
 #[test]
-fn lists_are_filtered_and_bounded() {
+fn lists_are_filtered_and_limited() {
     let env = TestEnvironment::new();
     for n in 0..25 {
         env.save(&[
@@ -160,7 +160,7 @@ fn lists_are_filtered_and_bounded() {
 }
 
 #[test]
-fn runs_by_age_and_status() {
+fn runs_are_filtered_by_age_and_status() {
     let env = TestEnvironment::new();
     env.save(&["--run", "a"]);
     env.save(&["--run", "b", "--status", "failed"]);
@@ -176,7 +176,7 @@ fn runs_by_age_and_status() {
 }
 
 #[test]
-fn events_in_their_order() {
+fn events_are_listed_in_order() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r", "--summary", "1"]);
     let first = env.json(&["events"]);
@@ -192,7 +192,7 @@ fn events_in_their_order() {
 }
 
 #[test]
-fn a_checkpoints_event_has_its_phase() {
+fn a_checkpoint_event_includes_its_phase() {
     let env = TestEnvironment::new();
     env.save(&["--run", "p", "--profile", "pai", "--phase-number", "4"]);
     let event = env.json(&["events", "--limit", "1"])["events"][0].clone();
@@ -201,7 +201,7 @@ fn a_checkpoints_event_has_its_phase() {
         (&"BUILD".into(), &4.into()),
         "{event}"
     );
-    // The number and name also go out with the events of the other tool.
+    // An export to pai writes the name and number to its events as well.
     env.run(&["export", "pai", "p", "out"]).exits(0);
     let files = std::fs::read_dir(env.project().join("out/events")).unwrap();
     let text: String = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect();
@@ -214,7 +214,7 @@ fn a_checkpoints_event_has_its_phase() {
 }
 
 #[test]
-fn following_events_ends_with_its_reader() {
+fn following_events_ends_when_its_reader_exits() {
     let env = TestEnvironment::new();
     env.save(&["--run", "r"]);
     let mut child = env
@@ -239,7 +239,7 @@ fn following_events_ends_with_its_reader() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let env = TestEnvironment::new();
     let state = format!("{{\"state\":\"{}\"}}", "x".repeat(200_000));
     env.run_on(state.as_bytes(), &["save", "--input", "-"]).exits(0);
@@ -253,7 +253,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn colours_only_where_they_are_wanted() {
+fn colours_follow_the_flag_and_the_environment() {
     let env = TestEnvironment::new();
     env.save(&["--status", "failed"]);
     assert!(!env.run(&["list"]).stdout.contains('\x1b'));

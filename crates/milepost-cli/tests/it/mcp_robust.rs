@@ -1,5 +1,5 @@
-//! `mcp` against a misbehaving or compromised agent: floods, invalid messages, an early end of stdin, and paths
-//! outside the project.
+//! `mcp` against a misbehaving or compromised agent: floods, invalid messages, an early end of stdin, and
+//! paths outside the project.
 
 use std::io::Write as _;
 use std::process::Command;

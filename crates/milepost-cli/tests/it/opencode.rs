@@ -1,4 +1,4 @@
-//! OpenCode's plugin as it is installed, in Node, with events that a real OpenCode has sent.
+//! The installed OpenCode plugin, run in Node with events that a real OpenCode sent.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::TestEnvironment;
 
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/agent-hooks/opencode.json");
 
-/// Feeds a plugin recorded events and some of its own, and prints what it made of them.
+/// Sends recorded and additional events to a plugin and prints the results.
 const HOST: &str = r#"
 import { readFileSync } from "node:fs"
 const [plugin, recorded, more] = process.argv.slice(2)
@@ -43,21 +43,21 @@ struct Host {
 }
 
 impl Host {
-    /// The plugin, installed by the binary; `None` where there is no Node to run it.
+    /// Installs the plugin with the binary. Returns `None` if Node is not available.
     fn new() -> Option<Self> {
         if Command::new("node").arg("--version").stdout(Stdio::null()).status().is_err() {
             return None;
         }
         let env = TestEnvironment::new();
         env.run(&["agents", "install", "opencode", "--project"]).exits(0);
-        // Node takes a file for a module by its name; OpenCode takes either.
+        // Node recognises a module by its file extension; OpenCode accepts any extension.
         std::fs::copy(env.project().join(".opencode/plugins/milepost.js"), env.path("plugin.mjs")).unwrap();
         env.write("../host.mjs", HOST);
         std::fs::create_dir(env.path("bin")).unwrap();
         Some(Self { env })
     }
 
-    /// Puts a `milepost` on the path that writes down what it gets.
+    /// Puts a fake `milepost` on the path that logs its input and then runs `script`.
     fn with_milepost(self, script: &str) -> Self {
         let log = self.env.path("log");
         let text =
@@ -93,20 +93,20 @@ fn events(log: &[Value]) -> Vec<&str> {
 const SESSION: &str = "ses_e1fa3003cffeJhD4npoSjtDClS";
 
 #[test]
-fn tells_what_happened_in_order_and_brings_the_brief() {
+fn the_plugin_reports_events_in_order_and_adds_the_brief() {
     let Some(host) = Host::new() else { return };
     let host = host.with_milepost("case $line in *transform*|*compacting*) echo the brief;; esac");
     let result = host.run(&json!([]), false);
     assert_eq!(
         (&result["exports"], &result["twin"]),
         (&json!([]), &json!([])),
-        "one plugin, and it speaks once"
+        "one export, and hooks only once"
     );
     let brief = json!({"system": ["base", "the brief"]});
     assert_eq!(
         result["calls"],
         json!([brief, brief]),
-        "in every request, also where a title is asked for first"
+        "the brief is in every request, including one for a title"
     );
     let log = host.log();
     assert_eq!(
@@ -126,7 +126,7 @@ fn tells_what_happened_in_order_and_brings_the_brief() {
 }
 
 #[test]
-fn compaction_sub_agents_failures_and_large_outputs() {
+fn the_plugin_handles_compaction_sub_agents_failures_and_large_outputs() {
     let Some(host) = Host::new() else { return };
     let answer = r#"case $line in
 *compacting*) echo '{"hookSpecificOutput":{"hookEventName":"x","additionalContext":"keep this"}}';;
@@ -179,7 +179,7 @@ esac"#;
         })
         .collect();
     assert_eq!(told.iter().map(|line| line["event"].as_str().unwrap()).collect::<Vec<_>>(), wanted);
-    assert_eq!(told[0]["data"]["i"]["sessionID"], SESSION, "a sub-agent's tools are its session's");
+    assert_eq!(told[0]["data"]["i"]["sessionID"], SESSION, "tools of a sub-agent belong to its parent");
     assert!(told[0]["data"]["o"]["output"].as_str().unwrap().len() < 20_000);
     assert_eq!(told[1]["data"]["duration_ms"], 250);
     assert_eq!(
@@ -189,7 +189,7 @@ esac"#;
 }
 
 #[test]
-fn nothing_happens_where_milepost_is_missing_or_fails() {
+fn the_plugin_changes_nothing_if_milepost_is_missing_or_fails() {
     let Some(host) = Host::new() else { return };
     let bare = json!({"system": ["base"]});
     assert_eq!(host.run(&json!([{"event": "raw"}]), false)["calls"], json!([bare, bare]));
@@ -198,17 +198,17 @@ fn nothing_happens_where_milepost_is_missing_or_fails() {
 }
 
 #[test]
-fn a_hook_that_hangs_does_not_hold_the_agent_up() {
+fn a_hanging_hook_does_not_block_the_agent() {
     let Some(host) = Host::new() else { return };
     let host = host.with_milepost("exec sleep 30");
     let result = host.run(&json!([]), true);
     assert_eq!(result["calls"][0], json!({"system": ["base"]}));
     let took = result["took"].as_u64().unwrap();
-    assert!((4_500..25_000).contains(&took), "waited its five seconds once: {took}");
+    assert!((4_500..25_000).contains(&took), "waits five seconds only once: {took}");
 }
 
 #[test]
-fn what_waits_when_the_agent_ends_is_still_told() {
+fn pending_events_are_still_sent_when_the_agent_exits() {
     let Some(host) = Host::new() else { return };
     let host = host.with_milepost("sleep 0.05");
     let result = host.run(&json!([]), true);

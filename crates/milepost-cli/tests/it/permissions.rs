@@ -1,4 +1,4 @@
-//! A store that the user has no permission to read: it is not reported as missing, and the denied path is named.
+//! A store without read permission: it is not reported as missing, and the denied path is named.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -10,11 +10,11 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Returns a function that prepares the binary for an unprivileged user: the current user, or `nobody` if the test runs
-/// as root. Returns `None` if the test cannot switch to `nobody`.
+/// Returns a function that prepares the binary for an unprivileged user: the current user, or `nobody` if
+/// the test runs as root. Returns `None` if the test cannot switch to `nobody`.
 fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
     let root = env.path("").metadata().unwrap().uid() == 0;
-    // Copied, because other users may have no access to the build folder.
+    // Copy the binary and open the test's folder, because other users may have no access to either folder.
     let binary = env.path("milepost");
     std::fs::copy(env!("CARGO_BIN_EXE_milepost"), &binary).unwrap();
     set_mode(&env.path(""), 0o755);

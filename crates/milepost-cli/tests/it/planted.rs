@@ -1,13 +1,13 @@
-//! Hostile text with escape sequences: plants it in every string that Milepost records or receives, and checks that no
-//! output contains it unescaped.
+//! Hostile text with escape sequences: plants it in every string that Milepost records or receives, and
+//! checks that no output contains it unescaped.
 
 use serde_json::{Value, json};
 
 use crate::TestEnvironment;
 use crate::environment::Ran;
 
-/// Sets the window title, clears the screen, sets a colour with a C1 code, reorders text, contains several line breaks
-/// and invisible characters, and forges a style and a line.
+/// Sets the window title, clears the screen, sets a colour with a C1 code, reorders text, contains several
+/// line breaks and invisible characters, and forges a style and a line.
 pub(crate) const HOSTILE: &str =
     "x\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\u{2028}\u{feff}\u{e0041}\r\u{1b}[31mpwned\nforged";
 /// Unsafe characters that git allows in a branch name and Milepost allows in a tag.
@@ -73,8 +73,8 @@ fn state(text: &str) -> Value {
     json!({ text: [text] })
 }
 
-/// A document that sets every string that a checkpoint can contain. `text` is called with "free" for free text and with
-/// a valid value for every restricted string.
+/// A document that sets every string that a checkpoint can contain. `text` is called with "free" for free
+/// text and with a valid value for every restricted string.
 pub(crate) fn document(text: &dyn Fn(&str) -> String) -> Value {
     let free = || text("free");
     let at = || text("2026-11-15T18:13:57.338Z");

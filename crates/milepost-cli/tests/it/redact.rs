@@ -1,4 +1,5 @@
-//! Redaction: what looks like a key, a token or a password reaches no byte of the store, unless that was asked for.
+//! Redaction: text that looks like a key, token or password is never stored, unless the user disables
+//! redaction or allows the value.
 
 use std::path::Path;
 
@@ -14,7 +15,8 @@ fn hex(length: usize) -> String {
     "3f9a1c7e5b2d8046".chars().cycle().take(length).collect()
 }
 
-/// Twenty kinds, put together from parts, so that no file of the repository holds one; and of each what to look for.
+/// Secrets of many kinds, each with the part to search for. They are assembled from pieces so that no file
+/// of the repository contains one.
 fn planted() -> Vec<(String, String)> {
     let (n, h) = (noise, hex);
     let upper = |length: usize| noise(length).to_uppercase();
@@ -51,7 +53,7 @@ fn planted() -> Vec<(String, String)> {
     all
 }
 
-/// Every file of a folder, as it is.
+/// Collects every file below a folder with its raw bytes.
 fn files(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -67,7 +69,7 @@ fn holds(bytes: &[u8], what: &str) -> bool {
     bytes.windows(what.len()).any(|window| window == what.as_bytes())
 }
 
-/// Puts every secret wherever a command takes text.
+/// Plants every secret wherever a command accepts text.
 fn plant(env: &TestEnvironment, secrets: &[(String, String)]) {
     for (i, (secret, _)) in secrets.iter().enumerate() {
         let run = format!("r{}", i % 3);
@@ -112,7 +114,7 @@ fn plant(env: &TestEnvironment, secrets: &[(String, String)]) {
             "source_details": [text],
         });
         env.write("brief.md", format!("# Brief\n\n## User Rules\n\n- use `{secret}`\n\n{ended}\n"));
-        // Escapes hide nothing.
+        // Unicode escapes must not hide a secret.
         let escaped: String = secret.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
         let input =
             input.to_string().replacen("\"state\":{", &format!("\"state\":{{\"u\":\"{escaped}\","), 1);
@@ -121,7 +123,7 @@ fn plant(env: &TestEnvironment, secrets: &[(String, String)]) {
             &ended,
         ];
         env.run_on(input.as_bytes(), &args).exits(0);
-        // No folder is called like an address: a path has no two slashes in a row.
+        // A URL cannot be a folder name, because a path has no two consecutive slashes.
         let folder = if secret.contains("://") { "." } else { secret };
         let (pass, watch) = (format!("--password={secret}"), format!("--watch={folder}"));
         env.run(&["run", "--title", &text, &watch, "--", "true", "--header", &ended, &pass]).exits(0);
@@ -146,7 +148,7 @@ fn is_in_no_byte(url: Option<&str>) {
     let mut all = Vec::new();
     files(&env.project().join(if url.is_some() { "store" } else { ".milepost" }), &mut all);
     assert!(all.len() > 1);
-    // What is stored packed is read back whole: every document, every run, every event.
+    // Compressed content is checked by reading it back: every document, every run and every event.
     for run in env.json(&["runs"])["runs"].as_array().unwrap() {
         let run = run["run_id"].as_str().unwrap();
         all.push(("runs".into(), env.run(&["runs", run, "--json"]).exits(0).stdout.into_bytes()));
@@ -169,17 +171,17 @@ fn is_in_no_byte(url: Option<&str>) {
 }
 
 #[test]
-fn planted_secrets_are_in_no_byte_of_the_database() {
+fn planted_secrets_never_reach_the_database() {
     is_in_no_byte(None);
 }
 
 #[test]
-fn planted_secrets_are_in_no_byte_of_the_files() {
+fn planted_secrets_never_reach_the_file_store() {
     is_in_no_byte(Some("files:store"));
 }
 
 #[test]
-fn says_where_and_a_state_read_back_says_so_too() {
+fn save_and_state_report_redacted_places() {
     let env = TestEnvironment::new();
     let (token, _) = &planted()[1];
     let input =
@@ -196,7 +198,7 @@ fn says_where_and_a_state_read_back_says_so_too() {
 }
 
 #[test]
-fn no_redact_keeps_what_was_given() {
+fn no_redact_stores_the_original_text() {
     let env = TestEnvironment::new();
     let (token, _) = &planted()[1];
     let state = format!(r#"{{"key":"{token}"}}"#);
@@ -208,7 +210,7 @@ fn no_redact_keeps_what_was_given() {
 }
 
 #[test]
-fn a_run_cannot_be_called_by_a_secret() {
+fn a_run_id_cannot_be_a_secret() {
     let env = TestEnvironment::new();
     let (token, part) = &planted()[1];
     for command in [&["save"][..], &["start"], &["note", "x"]] {
@@ -220,13 +222,13 @@ fn a_run_cannot_be_called_by_a_secret() {
 
 const ALLOW: &str = "[redact]\nallow = [\"hunter2x\", \"fixture-*\"]\n";
 
-/// The newest checkpoint of a run, as text.
+/// The newest checkpoint of a run as JSON text.
 fn newest(env: &TestEnvironment, run: &str) -> String {
     env.run(&["show", "latest", "--run", run, "--json"]).exits(0).stdout
 }
 
 #[test]
-fn an_allow_list_counts_once_it_is_trusted() {
+fn a_projects_allow_list_applies_once_it_is_trusted() {
     let mut env = TestEnvironment::repository();
     env.save(&["--run", "r"]);
     env.write("milepost.toml", ALLOW);
@@ -254,19 +256,19 @@ fn the_users_own_allow_list_needs_no_trust_and_covers_the_projects() {
     std::fs::write(folder.join("config.toml"), ALLOW).unwrap();
     env.run(&["save", "--run", "r", "--summary", "password=fixture-7"]).exits(0);
     assert!(newest(&env, "r").contains("password=fixture-7"));
-    // What the user allows anyhow, a project may name as well.
+    // A project may repeat values that the user already allows.
     env.write("milepost.toml", "[redact]\nallow = [\"hunter2x\"]\n");
     let ran = env.run(&["save", "--run", "r", "--summary", "password=hunter2x"]).exits(0);
     assert!(!ran.stderr.contains("not trusted"), "{}", ran.stderr);
     assert!(newest(&env, "r").contains("password=hunter2x"));
-    // And wrong entries are errors.
+    // Invalid entries are errors.
     env.write("milepost.toml", "[redact]\nallow = [\"*\"]\n");
     let ran = env.run(&["save", "--run", "r"]).exits(2);
     assert!(ran.stderr.contains("redact.allow in"), "{}", ran.stderr);
 }
 
 #[test]
-fn allowed_values_stay_wherever_text_comes_in() {
+fn allowed_values_are_kept_in_every_kind_of_input() {
     let mut env = TestEnvironment::repository();
     env.write("milepost.toml", ALLOW);
     env.trust_project();
@@ -303,7 +305,7 @@ fn allowed_values_stay_wherever_text_comes_in() {
 }
 
 #[test]
-fn show_says_how_to_allow_a_false_positive() {
+fn show_explains_how_to_allow_a_false_positive() {
     let env = TestEnvironment::repository();
     let ran = env.run(&["save", "--run", "r", "--summary", "password=hunter2x"]).exits(0);
     assert!(ran.stderr.contains("how to allow a false positive"), "{}", ran.stderr);
@@ -311,9 +313,9 @@ fn show_says_how_to_allow_a_false_positive() {
     assert!(shown.contains("/task_summary: password 1") && shown.contains("`redact.allow`"), "{shown}");
 }
 
-/// A password with a blank in it is one word of the command that is recorded.
+/// A password that contains a space is one argument of the recorded command.
 #[test]
-fn passwords_of_recorded_commands_are_replaced_as_words() {
+fn a_password_argument_of_a_recorded_command_is_redacted_as_a_whole() {
     let env = TestEnvironment::repository();
     env.write("sshpass", "#!/bin/sh\ntrue\n");
     env.run(&["record", "--run", "r", "--", "sh", "sshpass", "-p", "two horses", "ssh", "host"]).exits(0);

@@ -18,8 +18,8 @@ fn sources(env: &TestEnvironment, run: &str) -> Vec<Vec<String>> {
 
 /// Starts a command and waits until it prints `ready`.
 fn started(env: &TestEnvironment, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
-    // A separate process group: the kernel ignores stop signals in an orphaned group, and the group of the tests may be
-    // orphaned.
+    // A separate process group: the kernel ignores stop signals in an orphaned group, and the group of the
+    // tests may be orphaned.
     let mut command = env.command(args);
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -216,8 +216,8 @@ fn the_timer_saves_while_the_command_runs() {
          until {milepost} show r@2 --json >/dev/null 2>&1; do sleep 0.05; done"
     );
     env.run(&["run", "--run", "r", "--every", "1s", "--", "sh", "-c", &script]).exits(0);
-    // The first tick finds no change within three seconds and is folded into the first checkpoint. The second tick
-    // saves a checkpoint. On a slow machine there is a third tick, which is folded into the second.
+    // The first tick finds no change within three seconds and is folded into the first checkpoint. The
+    // second tick saves a checkpoint. On a slow machine, a third tick is folded into the second.
     let mut all = sources(&env, "r");
     all[1].dedup();
     assert_eq!(all, [&["manual", "timer", "session_start"][..], &["timer"], &["manual", "child_exit"]]);

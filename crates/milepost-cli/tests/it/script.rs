@@ -94,8 +94,8 @@ fn the_script_survives_twenty_kills() {
         for task in &begun {
             assert!(!before.contains(*task), "{task} was acknowledged but ran again: {lines:#?}");
         }
-        // Tasks run one at a time, and each begins after the previous one is acknowledged. So at most one task is
-        // repeated.
+        // Tasks run one at a time, and each begins after the previous one is acknowledged. So at most one
+        // task is repeated.
         assert!(begun.len() <= told.len() + 1, "{lines:#?}");
         assert_eq!(begun.iter().collect::<BTreeSet<_>>().len(), begun.len(), "{lines:#?}");
         let now = script.acknowledged();
@@ -109,8 +109,8 @@ fn the_script_survives_twenty_kills() {
     assert_eq!(script.env.run(&["verify"]).exits(0).stderr, "");
 }
 
-/// Waits for a different moment in each attempt: in every fourth one while the script starts, otherwise after the first
-/// new task.
+/// Waits for a different moment in each attempt: in every fourth one while the script starts, otherwise
+/// after the first new task.
 fn wait_for_a_moment(script: &Script, seen: usize, life: u64) {
     if life.is_multiple_of(4) {
         std::thread::sleep(Duration::from_millis(1 + life));

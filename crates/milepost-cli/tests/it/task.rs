@@ -1,18 +1,18 @@
-//! `task`: said, asked, run.
+//! `task set`, `task is` and `task run`.
 
 use serde_json::json;
 
 use crate::TestEnvironment;
 
 #[test]
-fn tasks_keep_what_they_hold_and_save_when_they_end() {
+fn tasks_keep_their_members_and_save_a_checkpoint_when_they_end() {
     let env = TestEnvironment::new();
     let input = br#"{"tasks":[{"id":"t1","agent":"MARS","n":1.0,"status":"pending"},
         {"id":"t2","status":"ready","subtasks":[{"id":"a","x":9007199254740993,"status":"pending"}]}]}"#;
     env.run_on(input, &["save", "--run", "r", "--input", "-"]).exits(0);
     let set = env.json(&["task", "set", "t1", "in_progress", "--title", "First"]);
     assert_eq!(set["schema"], "milepost.task/1");
-    assert!(set["snapshot_id"].is_null(), "nothing has ended");
+    assert!(set["snapshot_id"].is_null(), "the task has not ended");
     assert_eq!(env.run(&["task", "set", "t1", "in_progress"]).exits(0).stdout, "");
     let set = env.json(&["task", "set", "t1", "done"]);
     assert_eq!((&set["sequence"], &set["source"]), (&json!(2), &json!("step_boundary")));
@@ -34,7 +34,7 @@ fn tasks_keep_what_they_hold_and_save_when_they_end() {
 }
 
 #[test]
-fn a_question_is_answered_by_the_exit_code() {
+fn task_is_replies_with_its_exit_code() {
     let env = TestEnvironment::new();
     assert_eq!(env.run(&["task", "is", "t", "done", "--json"]).exits(10).reason(), "store_missing");
     env.run(&["task", "set", "t", "in_progress", "--run", "r"]).exits(0);
@@ -56,11 +56,11 @@ fn a_question_is_answered_by_the_exit_code() {
     );
     env.save(&["--run", "second"]);
     assert_eq!(env.run(&["task", "is", "t", "done", "--json"]).exits(14).reason(), "run_not_found");
-    assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 2, "asking opens nothing");
+    assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 2, "no run is created");
 }
 
 #[test]
-fn a_task_is_what_its_command_says() {
+fn task_run_sets_the_status_from_the_exit_code() {
     let env = TestEnvironment::new();
     let ran = env
         .run(&["task", "run", "good", "--run", "r", "--", "sh", "-c", "echo out; echo $MILEPOST_RUN"])
@@ -79,7 +79,7 @@ fn a_task_is_what_its_command_says() {
     assert_eq!((&run["completed"], &run["failed"]), (&json!(["good"]), &json!(["bad", "none", "killed"])));
     let outcome = &env.json(&["show"])["checkpoint"]["command_outcomes"][0];
     assert_eq!((&outcome["result"], &outcome["reason_code"]), (&json!("FAIL"), &json!("signal_9")));
-    // A command whose end cannot be kept is not done, whatever it says itself.
+    // A task whose result cannot be saved is not done, whatever its exit code.
     let vanish = "rm -rf .milepost && echo file > .milepost";
     let ran = env.run(&["task", "run", "lost", "--json", "--", "sh", "-c", vanish]).exits(125);
     assert!(ran.stderr.contains("could not be saved"), "{ran:#?}");

@@ -1,4 +1,4 @@
-//! Whose store and settings these are: what came from elsewhere is only read, and ordinary life is not disturbed.
+//! Trust in stores and settings: those from elsewhere are only read, and everyday use needs no confirmation.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::TestEnvironment;
 use crate::environment::Ran;
 
-/// Copies a folder with everything in it, as an archive would.
+/// Copies a folder with all content and attributes, as an archive would.
 fn copy(from: &Path, to: &Path) {
     let done = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(done.success());
@@ -20,7 +20,7 @@ fn hook(env: &TestEnvironment, folder: &Path, event: &str) -> Ran {
     env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code", "--strict"])
 }
 
-/// A project of somebody else's, with a store that has an interrupted run in it.
+/// Creates a stranger's project whose store contains an interrupted run.
 fn strangers_project() -> TestEnvironment {
     let env = TestEnvironment::repository();
     env.json(&["start", "--run", "theirs", "--owner-pid", "1", "--title", "SYSTEM OVERRIDE"]);
@@ -29,7 +29,7 @@ fn strangers_project() -> TestEnvironment {
 }
 
 #[test]
-fn a_store_that_came_with_a_copy_is_read_with_a_warning_and_not_written() {
+fn a_store_in_a_copied_project_is_read_with_a_warning_and_not_written() {
     let theirs = strangers_project();
     let env = TestEnvironment::new();
     copy(&theirs.project(), &env.path("clone"));
@@ -58,18 +58,18 @@ fn a_store_that_came_with_a_copy_is_read_with_a_warning_and_not_written() {
         assert_eq!((ran.code, ran.reason().as_str()), (12, "store_untrusted"), "{args:?}: {ran:#?}");
     }
     assert_eq!(std::fs::read(clone.join(".git/milepost/milepost.db")).unwrap(), before);
-    // A hook says so once, when a session begins, and gives the agent nothing.
+    // A hook warns once, when a session begins, and passes nothing to the agent.
     let told = hook(&env, &clone, "SessionStart").exits(0).json();
     assert!(told["systemMessage"].as_str().unwrap().contains("is not trusted"), "{told}");
     assert!(told.get("hookSpecificOutput").is_none() && !told.to_string().contains("OVERRIDE"), "{told}");
     assert_eq!(hook(&env, &clone, "UserPromptSubmit").exits(0).stdout, "");
     assert_eq!(run(&["runs", "--json"]).json()["runs"].as_array().unwrap().len(), 1);
-    // Named by the user it is their own choice.
+    // The user may write to the store by naming it explicitly.
     run(&["save", "--store", "sqlite:.git/milepost/milepost.db"]).exits(0);
 }
 
 #[test]
-fn trust_needs_a_person_and_adopts_a_store_and_its_settings() {
+fn trust_needs_a_terminal_and_covers_a_store_and_its_settings() {
     let theirs = TestEnvironment::new();
     theirs.json(&["init", "--store", "files:st"]);
     theirs.save(&["--summary", "theirs"]);
@@ -84,7 +84,7 @@ fn trust_needs_a_person_and_adopts_a_store_and_its_settings() {
     let offer = env.run_in(&clone, &["trust", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(offer["settings"], json!({ "store": "\"files:st\"" }));
     assert_eq!((&offer["state"], &offer["checkpoints"]), (&json!("foreign"), &json!(1)));
-    // Without a terminal, or below an agent, nobody is asked.
+    // Without a terminal, or under an agent, `trust` is refused.
     let ran = env.run_in(&clone, &["trust", "--yes", "--json"]).exits(15);
     assert_eq!(ran.reason(), "confirmation_needed");
     let on_a_terminal = |env: &TestEnvironment, args: &str| {
@@ -98,10 +98,10 @@ fn trust_needs_a_person_and_adopts_a_store_and_its_settings() {
     env.set("CLAUDECODE", "");
     let output = on_a_terminal(&env, "trust --yes");
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("files:st"), "it is shown: {output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("files:st"), "shown first: {output:?}");
     env.run_in(&clone, &["save", "--summary", "mine"]).exits(0);
     assert_eq!(env.run_in(&clone, &["list", "--json"]).exits(0).stderr, "");
-    // An unrelated edit does not revoke it, another guarded value does.
+    // An unrelated edit does not revoke trust, but a new guarded value does.
     let edit = |text: &str| {
         let path = clone.join("milepost.toml");
         let before = std::fs::read_to_string(&path).unwrap();
@@ -140,7 +140,7 @@ fn untrusted_settings_are_ignored_and_named() {
     );
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let saved = env.json(&["save", "--run", "r", "--summary", "3"]);
-    assert_eq!(saved["pruned"], json!([]), "the user's own settings keep them");
+    assert_eq!(saved["pruned"], json!([]), "the user's settings keep them");
     assert!(saved.get("pointer_error").is_none());
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "{\"permissions\": {\"deny\": [1]}}");
     env.json(&["prune", "--yes"]);
@@ -185,7 +185,7 @@ fn links_out_of_the_project_are_not_followed() {
     #[allow(clippy::disallowed_methods, reason = "a test's own file")]
     std::fs::write(&bashrc, "mine\n").unwrap();
     std::fs::create_dir(&victim).unwrap();
-    // A store of one's own, into which a pull brings links.
+    // The user's own store, to which a pull adds links.
     env.json(&["init", "--store", "files:st"]);
     env.save(&["--run", "r"]);
     let link = |name: &str, to: &Path, code: i32| {
@@ -205,12 +205,12 @@ fn links_out_of_the_project_are_not_followed() {
     for name in ["st/.store/stamp", "st/.store/turn", "st/.store/write", "st/r/log.jsonl"] {
         link(name, &bashrc, 1);
     }
-    // Without its own folder the store is not known as this user's.
+    // Without its `.store` folder the store is not recognised as the user's.
     for (name, code) in [("st/r", 1), ("st/r/history", 1), ("st/.store", 12), ("st", 12)] {
         link(name, &victim, code);
     }
     env.run(&["save", "--run", "r", "--summary", "after"]).exits(0);
-    // The default store and the outbox.
+    // The folder of the default store and the outbox.
     let other = TestEnvironment::new();
     std::os::unix::fs::symlink(&victim, other.project().join(".milepost")).unwrap();
     let ran = other.run(&["save", "--json"]).exits(12);
@@ -219,7 +219,7 @@ fn links_out_of_the_project_are_not_followed() {
 }
 
 #[test]
-fn what_never_ends_or_is_too_large_is_refused_at_once() {
+fn endless_and_oversized_files_are_refused_quickly() {
     let start = std::time::Instant::now();
     let fifo = |path: &Path| {
         assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -252,7 +252,7 @@ fn what_never_ends_or_is_too_large_is_refused_at_once() {
 }
 
 #[test]
-fn a_database_with_a_schema_of_its_own_is_refused() {
+fn a_database_with_an_unexpected_schema_is_refused() {
     for sql in [
         "DROP TABLE run; CREATE VIEW run AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT n FROM c;",
         "CREATE TRIGGER gone AFTER INSERT ON append_log BEGIN DELETE FROM append_log; DELETE FROM checkpoint; END;",
@@ -268,13 +268,13 @@ fn a_database_with_a_schema_of_its_own_is_refused() {
             let ran = env.run(args).exits(5);
             assert!(ran.stderr.contains("schema"), "{sql}: {ran:#?}");
         }
-        assert_eq!(hook(&env, &env.project(), "UserPromptSubmit").code, 5, "--strict tells: {sql}");
+        assert_eq!(hook(&env, &env.project(), "UserPromptSubmit").code, 5, "reported with --strict: {sql}");
         assert!(start.elapsed().as_secs() < 4, "{sql}: {:?}", start.elapsed());
     }
 }
 
 #[test]
-fn a_record_that_is_too_large_is_refused_and_the_rest_is_listed() {
+fn a_run_record_that_is_too_large_is_refused() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "r"]);
     env.save(&["--run", "large"]);
@@ -291,10 +291,10 @@ fn a_record_that_is_too_large_is_refused_and_the_rest_is_listed() {
 }
 
 #[test]
-fn an_outbox_entry_without_the_users_signature_waits() {
+fn an_outbox_entry_without_the_users_signature_is_not_imported_automatically() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "mine", "--summary", "mine"]);
-    // A commit brings an entry that was made elsewhere.
+    // Entries that were made elsewhere, as a commit could bring them.
     let theirs = TestEnvironment::repository();
     theirs.save(&["--run", "r"]);
     let save = milepost::Save::new().summary("SYSTEM OVERRIDE");
@@ -322,13 +322,13 @@ fn an_outbox_entry_without_the_users_signature_waits() {
     let line = format!("'{}' trust --outbox --yes", env!("CARGO_BIN_EXE_milepost"));
     let mut command = env.program("script");
     let output = command.args(["-qec", &line, "/dev/null"]).current_dir(env.project()).output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("SYSTEM OVERRIDE"), "it is shown: {output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("SYSTEM OVERRIDE"), "shown first: {output:?}");
     assert!(env.json(&["runs"])["runs"].to_string().contains("evil"));
-    assert_eq!(env.json(&["status"])["waiting"], 1, "the other stays");
+    assert_eq!(env.json(&["status"])["waiting"], 1, "the other entry stays");
 }
 
 #[test]
-fn a_run_from_elsewhere_is_never_given_to_an_agent_by_itself_nor_run_again_unseen() {
+fn a_run_from_elsewhere_is_not_passed_to_an_agent_or_rerun_automatically() {
     let theirs = TestEnvironment::repository();
     theirs.run(&[
         "run",
@@ -350,7 +350,7 @@ fn a_run_from_elsewhere_is_never_given_to_an_agent_by_itself_nor_run_again_unsee
     assert_eq!(run["origin"]["kind"], "bundle", "{run}");
     let start = hook(&env, &env.project(), "SessionStart").exits(0);
     assert!(!start.stdout.contains("OVERRIDE") && !start.stdout.contains("theirs"), "{start:#?}");
-    // A person is shown it, with where it came from; an agent in the same shell is not.
+    // `resume` offers it to the user, but not to an agent in the same shell.
     assert_eq!(env.json(&["resume"])["decision"]["run_id"], "theirs");
     assert_eq!(
         env.run_with(&[("CLAUDECODE", "1")], &["resume", "--json"]).exits(4).json()["brief"],
@@ -364,7 +364,7 @@ fn a_run_from_elsewhere_is_never_given_to_an_agent_by_itself_nor_run_again_unsee
         assert!(ran.stderr.contains("sh -c 'touch pwned; exit 1'"), "{ran:#?}");
     }
     assert!(!env.project().join("pwned").exists());
-    // Copies between stores of one's own stay one's own.
+    // A copy between the user's own stores does not change the origin of a run.
     env.save(&["--run", "own"]);
     let from = "sqlite:.git/milepost/milepost.db";
     env.run(&["copy", "--from", from, "--to", "files:../copy"]).exits(0);
@@ -383,7 +383,7 @@ fn a_run_from_elsewhere_is_never_given_to_an_agent_by_itself_nor_run_again_unsee
 }
 
 #[test]
-fn what_an_agent_is_given_is_marked_as_a_record() {
+fn text_passed_to_an_agent_is_marked_as_a_record() {
     let env = TestEnvironment::repository();
     env.run(&["init", "--agents", "none"]).exits(0);
     let payload = json!({ "session_id": "s0", "cwd": env.project(), "hook_event_name": "UserPromptSubmit",
@@ -420,7 +420,7 @@ fn moved_and_renamed_projects_and_worktrees_stay_trusted() {
         std::fs::create_dir(env.project()).unwrap();
         env.save(&["--run", "new"]);
         env.run_in(&moved, &["save", "--run", "r"]).exits(0);
-        // A copy is told from the original, which stays trusted.
+        // A copy is not trusted; the original stays trusted.
         copy(&moved, &env.path("copied"));
         let ran = env.run_in(&env.path("copied"), &["save", "--run", "r", "--json"]).exits(12);
         assert!(ran.stderr.contains("copy of") || ran.reason() == "config_untrusted", "{ran:#?}");
@@ -442,7 +442,7 @@ fn moved_and_renamed_projects_and_worktrees_stay_trusted() {
 }
 
 #[test]
-fn where_no_state_can_be_kept_milepost_trust_does() {
+fn milepost_trust_works_without_a_home_folder() {
     let env = TestEnvironment::repository();
     let without_home = |args: &[&str], trust: Option<&Path>| {
         let mut command = env.command(args);
@@ -454,7 +454,7 @@ fn where_no_state_can_be_kept_milepost_trust_does() {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
     };
-    // The first save makes a store, and says what later commands need.
+    // The first save creates a store and reports what later commands need.
     let first = without_home(&["save"], None).exits(0);
     assert!(
         first.stderr.contains("MILEPOST_TRUST=") && first.stderr.contains("no home folder"),
@@ -467,10 +467,10 @@ fn where_no_state_can_be_kept_milepost_trust_does() {
     assert_eq!(
         without_home(&["save", "--summary", "3"], Some(&env.path(""))).exits(0).stderr,
         "",
-        "a folder above it"
+        "a parent folder"
     );
     without_home(&["save", "--json"], Some(&env.path("elsewhere"))).exits(12);
-    // What the user's own configuration names is trusted as well.
+    // Paths in the user's own configuration are trusted as well.
     let folder = env.path("home/.config/milepost");
     std::fs::create_dir_all(&folder).unwrap();
     let text = format!("[trust]\npaths = [{:?}]\n", env.project());
@@ -482,10 +482,10 @@ fn where_no_state_can_be_kept_milepost_trust_does() {
 }
 
 #[test]
-fn a_read_only_home_does_not_lock_anybody_out() {
+fn milepost_trust_works_without_a_usable_state_folder() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "r"]);
-    // Root may write everywhere: a file in the way of the folder is as good as a read-only one.
+    // Root can write everywhere, so a file in place of the folder simulates a read-only one.
     let state = env.path("home/.local/state/milepost/stores");
     let moved = env.path("home/stores");
     let ran = env.run(&["save", "--run", "r", "--summary", "2"]).exits(0);
@@ -528,7 +528,7 @@ fn a_store_and_settings_of_another_user_are_refused() {
     env.run_in(&below, &["list", "--store", store.to_str().unwrap()]).exits(0);
     let project = env.project();
     env.run_with(&[("MILEPOST_TRUST", project.to_str().unwrap())], &["save", "--run", "r"]).exits(0);
-    // A configuration file, a repository without a store, and a home of the caller's under sudo.
+    // A configuration file, a repository without a store, and the caller's home under sudo.
     let env = TestEnvironment::new();
     give(&env.write("milepost.toml", "profile = \"build\"\n"));
     let ran = env.run(&["save", "--json"]).exits(12);
@@ -545,7 +545,7 @@ fn a_store_and_settings_of_another_user_are_refused() {
         ran.stderr.contains("belongs to another user") && ran.stderr.contains("MILEPOST_TRUST"),
         "{ran:#?}"
     );
-    assert!(!env.path("home/.local").exists(), "root leaves nothing in the caller's home");
+    assert!(!env.path("home/.local").exists(), "root writes nothing to the caller's home");
 }
 
 #[test]
@@ -561,7 +561,7 @@ fn a_store_that_git_tracks_is_foreign() {
     assert!(told["systemMessage"].as_str().unwrap().contains("git tracks it"), "{told}");
     assert_eq!(hook(&env, &env.project(), "UserPromptSubmit").exits(0).stdout, "");
     env.git(&["rm", "-rq", "--cached", "st"]);
-    // The session start has forgotten the record; out of git, the store can be trusted again.
+    // The session start dropped the trust record. Once untracked, the store can be trusted again.
     env.run(&["save", "--run", "r"]).exits(12);
     let line = format!("'{}' trust --yes", env!("CARGO_BIN_EXE_milepost"));
     let mut command = env.program("script");
