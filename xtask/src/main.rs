@@ -11,6 +11,7 @@ mod dist;
 mod faults;
 mod mcp;
 mod npm;
+mod picture;
 mod setup;
 mod shell;
 mod survival;
@@ -18,7 +19,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | bench [--short] [--check] [NAME…] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -41,6 +42,8 @@ fn main() -> Result<()> {
         }
         ["mcp"] => mcp::run(),
         ["agents", names @ ..] => agents::run(names),
+        ["picture"] => picture::run(None),
+        ["picture", binary] => picture::run(Some(binary)),
         ["bench", rest @ ..] => bench::run(rest),
         ["survival", rest @ ..] => survival::run(rest),
         _ => bail!(USAGE),

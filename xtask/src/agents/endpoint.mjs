@@ -1,12 +1,14 @@
-// The model of the test's own: answers by a script, in the words of four providers, and writes down every request.
+// A scripted model for tests. Replies in the formats of four providers and logs every request.
 //
 //     node endpoint.mjs SCRIPT LOG PORT
 //
-// SCRIPT is a JSON file: `{ folder, file, content, command, todo: [[what, status], …], sentence }`. LOG gets a line of JSON
-// a request. PORT is written once the endpoint listens, on 127.0.0.1. The first part of a path says what the model does.
-// `/script/…`: the agent's own to-do list, a file, a command that fails, and then no answer any more, so that the agent can
-// be killed in the middle of its work. `/talk/…`: one sentence. How far a conversation is, is in the conversation: as many
-// steps as it holds results of tools.
+// SCRIPT is a JSON file: `{ folder, file, content, command, todo: [[what, status], …], sentence }`. LOG gets one
+// line of JSON per request. PORT is a file that gets the port number once the endpoint listens on 127.0.0.1.
+//
+// The first part of the request path selects the behaviour. `/script/…` calls the agent's tools for a to-do list, a
+// file and a failing command, then stops replying, so the agent can be killed in the middle of its work. `/talk/…`
+// replies with one sentence. The endpoint keeps no state: the number of tool results in a conversation is the
+// number of completed steps.
 
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
@@ -17,13 +19,13 @@ const path = `${script.folder}/${script.file}`
 const patch = `*** Begin Patch\n*** Add File: ${script.file}\n+${script.content}\n*** End Patch\n`
 const list = (name, more) => script.todo.map(([what, status]) => ({ [name]: what, status, ...more }))
 
-/** Claude Code makes and changes its tasks one by one, and numbers them from 1. */
+/** Claude Code creates and updates its tasks one by one, numbered from 1. */
 const tasks = [
   ...script.todo.map(([what]) => ["TaskCreate", { subject: what, description: what, activeForm: what }]),
   ...script.todo.map(([, status], n) => ["TaskUpdate", { taskId: `${n + 1}`, status }]),
 ]
 
-/** What is done with each agent's tools, one call a step; an agent is known by its to-do list. */
+/** The tool calls for each agent, one per step. The name of its to-do tool identifies the agent. */
 const WORK = [
   [...tasks, ["Write", { file_path: path, content: script.content }], ["Bash", { command: script.command }]],
   [
@@ -43,12 +45,12 @@ const WORK = [
   ],
 ]
 
-/** What the model does next: calls a tool, says a sentence, or nothing any more. */
+/** The next action of the model: call a tool, reply with a sentence, or stop replying. */
 function next(place, tools, results) {
-  // Titles and summaries are asked for without tools.
+  // Requests for titles and summaries have no tools.
   if (!place.startsWith("/script/") || tools.length === 0) return { say: script.sentence }
   const id = `call_${results + 1}`
-  // Some of Codex's models have one tool, which runs JavaScript that calls the others.
+  // Some of Codex's models have a single tool, which runs JavaScript that calls the others.
   const nested = tools.includes("exec")
   const work = WORK.find(([[name]]) => tools.includes(name) || (nested && name === "update_plan"))
   if (!work) return { say: `no to-do list among ${tools.join(", ")}` }
@@ -149,7 +151,7 @@ const server = createServer(async (request, response) => {
     const tools = provider.tools(body)
     said = { place, tools, answer: next(place, tools, provider.results(body).length), body }
   } catch {
-    // Whether somebody is there, and what else is no request to a model.
+    // Health checks and other requests that are not for a model.
     appendFileSync(log, `${JSON.stringify({ place, other: text.slice(0, 1000) })}\n`)
     response.writeHead(404, { "content-type": "application/json" }).end("{}")
     return

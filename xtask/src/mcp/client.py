@@ -1,4 +1,5 @@
-"""Lists and calls every tool of `milepost mcp` with the official Python SDK, which checks each answer against its schema."""
+"""Lists and calls every tool of `milepost mcp` with the official Python SDK, which validates each result against
+its schema."""
 
 import asyncio
 import json
@@ -30,7 +31,7 @@ async def main(milepost, calls):
         assert [prompt.name for prompt in (await session.list_prompts()).prompts] == ["resume"]
         assert (await session.get_prompt("resume")).messages[0].content.text
         print(f"mcp: python protocol {greeted.protocol_version}")
-    # The newest protocol has no greeting: each request says everything.
+    # The newest protocol has no initialisation: every request is self-contained.
     async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
         found = await session.discover()
         assert found.instructions, found

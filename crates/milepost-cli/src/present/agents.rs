@@ -1,4 +1,5 @@
-//! The documents of `agents`: changes in the files of agents, done or planned, as a list or a diff; and the state of setup.
+//! The results of `agents`: changes to the agents' files, done or planned, as a list or a diff, and the
+//! state of the setup.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,14 +16,14 @@ use crate::agents::{Agent, Scope};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
-/// What is reported about a change.
+/// How changes are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// What would be changed, with the diff.
+    /// Planned changes, with the diff.
     DryRun,
-    /// What will be changed, in short, before the user is asked.
+    /// Planned changes as a list, above the question.
     Preview,
-    /// What was changed.
+    /// Completed changes.
     Done,
 }
 
@@ -48,7 +49,7 @@ fn heading(agent: Agent, scope: Scope, project: Option<&PathBuf>) -> String {
     }
 }
 
-/// Plans for people.
+/// The page for people.
 pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
     let mut text = String::new();
     let mut not_installed = 0;
@@ -115,7 +116,7 @@ fn diff(change: &FileChange) -> String {
     let operations = capture_diff_slices(Algorithm::Myers, &before, &after);
     for hunk in group_diff_ops(operations, CONTEXT_LINES) {
         let [Some(first), Some(last)] = [hunk.first(), hunk.last()] else { continue };
-        // A side without lines is named by the line before it.
+        // The range of an empty side starts at the line before it.
         let range =
             |start: usize, end: usize| format!("{},{}", start + usize::from(end > start), end - start);
         let old = range(first.old_range().start, last.old_range().end);
@@ -136,7 +137,7 @@ fn diff(change: &FileChange) -> String {
 /// Files that could not be written.
 pub(crate) type Failed = Vec<(PathBuf, std::io::Error)>;
 
-/// What was or would be changed in the files of agents.
+/// Changes to the agents' files, done or planned.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.agents/1")]
 pub(crate) struct SetupDocument {
@@ -147,7 +148,7 @@ pub(crate) struct SetupDocument {
     failed: Failed,
     #[serde(skip)]
     mode: Mode,
-    /// Whether milepost is on PATH.
+    /// Whether `milepost` is on PATH.
     #[serde(skip)]
     on_path: bool,
 }
@@ -162,7 +163,7 @@ impl SetupDocument {
         Self { dry_run, plans, failed, mode, on_path }
     }
 
-    /// Everything that was done, for people.
+    /// The page for people.
     pub(crate) fn page(&self) -> String {
         page(&self.plans, self.mode)
     }
@@ -173,9 +174,7 @@ impl Document for SetupDocument {
         output.write_text(&self.page())?;
         let installs = self.plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
         if installs && !self.on_path {
-            output.message(
-                "Warning: milepost is not on PATH: hooks and the MCP server stay silent until it is",
-            );
+            output.message("Warning: milepost is not on PATH, so hooks and the MCP server cannot run it");
         }
         Ok(())
     }
@@ -184,7 +183,7 @@ impl Document for SetupDocument {
         (self.mode == Mode::Done).then(|| "the agents' files were changed".to_owned())
     }
 
-    /// The exit code says whether some or all of the files were refused or failed.
+    /// The exit code tells whether only some or all files were refused or failed.
     fn error(&self) -> Option<CommandError> {
         let Self { plans, failed, .. } = self;
         let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();
@@ -194,7 +193,7 @@ impl Document for SetupDocument {
         let error = match (&failed[..], &refused[..]) {
             ([(path, e), rest @ ..], _) => {
                 let more = and_more(rest.len(), |n| format!(", and {n} more"));
-                let message = format!("{} could not be written: {e}{more}", path.display());
+                let message = format!("cannot write {}: {e}{more}", path.display());
                 CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message)
                     .with_hint("fix the cause and run the command again; finished changes are not repeated")
             }
@@ -202,7 +201,7 @@ impl Document for SetupDocument {
                 let more = and_more(rest.len(), |n| format!(" (and {n} more, see above)"));
                 let message = format!("{} was not changed: {why}{more}", path.display());
                 CommandError::new(ReasonCode::AgentSettingsInvalid, message)
-                    .with_hint("fix the file and run the command again; the agent may not read it, either")
+                    .with_hint("fix the file and run the command again; the agent may also fail to read it")
             }
             ([], []) => return None,
         };
@@ -214,7 +213,7 @@ fn and_more(n: usize, text: impl Fn(usize) -> String) -> String {
     if n > 0 { text(n) } else { String::new() }
 }
 
-/// An agent and how it is set up.
+/// The setup of one agent.
 #[derive(Serialize)]
 pub(crate) struct AgentStatus {
     pub(crate) agent: Agent,
@@ -223,15 +222,15 @@ pub(crate) struct AgentStatus {
     pub(crate) setups: Vec<Setup>,
 }
 
-/// How agents are set up.
+/// The setup of all agents.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.agents.status/1")]
 pub(crate) struct StatusDocument {
-    /// Where milepost is.
+    /// The path of the `milepost` program.
     #[serde(rename = "milepost")]
     pub(crate) program: Option<String>,
     pub(crate) agents: Vec<AgentStatus>,
-    /// Other projects where something was set up.
+    /// Other projects that have a setup.
     pub(crate) elsewhere: Vec<String>,
 }
 

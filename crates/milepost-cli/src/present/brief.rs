@@ -1,4 +1,5 @@
-//! Briefs: made, shown, checked, merged, fitted. Text is the Markdown itself.
+//! The results of `brief new`, `show`, `check`, `merge` and `fit`. Text output is the Markdown itself, or the
+//! findings of a check.
 
 use std::path::PathBuf;
 
@@ -37,11 +38,11 @@ pub(crate) struct NewDocument {
 #[serde(tag = "schema", rename = "milepost.brief_show/1")]
 pub(crate) struct ShowDocument {
     pub(crate) markdown: String,
-    /// The id it gives itself.
+    /// The id in its front matter.
     pub(crate) checkpoint: Option<String>,
-    /// The checkpoint it belongs to; null for a file.
+    /// The checkpoint it belongs to. Null for a file.
     pub(crate) snapshot_id: Option<CheckpointId>,
-    /// Whether it was made of facts.
+    /// Whether it was composed from recorded facts.
     pub(crate) composed: bool,
     pub(crate) tokens: u64,
     pub(crate) counter: String,
@@ -54,7 +55,7 @@ pub(crate) struct ShowDocument {
 #[derive(Serialize)]
 pub(crate) struct Section {
     pub(crate) heading: String,
-    /// The format's name for it; empty for a section of one's own.
+    /// The format's name for the section. Empty for a custom section.
     pub(crate) kind: &'static str,
     pub(crate) markdown: String,
 }
@@ -81,7 +82,7 @@ pub(crate) struct FitDocument {
 #[serde(tag = "schema", rename = "milepost.brief_check/1")]
 pub(crate) struct CheckDocument {
     valid: bool,
-    /// Of one file; of several they stand in `files`.
+    /// The report of a single file. Reports of several files are only in `files`.
     #[serde(flatten)]
     report: CheckReport,
     files: Vec<CheckedFile>,
@@ -115,7 +116,7 @@ impl CheckDocument {
         }
     }
 
-    /// One line a file, and below it what is wrong.
+    /// One line per file, followed by its errors and warnings.
     fn page(&self) -> String {
         let mut page = String::new();
         for file in &self.files {
@@ -162,13 +163,13 @@ impl Document for BriefDocument {
         }
         let markdown = self.markdown();
         output.write_bytes(markdown.as_bytes())?;
-        // The prompt of a shell needs a line of its own.
+        // The shell prompt must start on a new line.
         if !markdown.ends_with('\n') && output.is_terminal() {
             output.write_plain("\n")?;
         }
         if let Self::Fit(FitDocument { fitted, .. }) = self {
             let (tokens, budget, counter) = (fitted.tokens(), fitted.budget(), fitted.counter());
-            output.detail(&format!("{tokens} of {budget} tokens by {counter}"));
+            output.detail(&format!("Uses {tokens} of {budget} tokens (counter: {counter})"));
         }
         Ok(())
     }
@@ -176,8 +177,12 @@ impl Document for BriefDocument {
     fn notes(&self) -> Vec<Note> {
         let Self::Fit(FitDocument { fitted, .. }) = self else { return Vec::new() };
         let warning = match (fitted.exceeds(), fitted.shrunk()) {
-            (true, _) => format!("what must be kept takes {} tokens of {}", fitted.tokens(), fitted.budget()),
-            (_, true) => "what must be kept was shrunk".to_owned(),
+            (true, _) => format!(
+                "required sections exceed the budget: {} of {} tokens",
+                fitted.tokens(),
+                fitted.budget()
+            ),
+            (_, true) => "required sections were shortened to fit the budget".to_owned(),
             _ => return Vec::new(),
         };
         vec![Note::Message(format!("Warning: {warning}"))]

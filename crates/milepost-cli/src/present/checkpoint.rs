@@ -1,4 +1,4 @@
-//! One checkpoint: its marks as JSON, and all of it as a page that people can read.
+//! The result of `show`: one checkpoint with its marks, as JSON or as a page for people.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use super::table::numbered;
 use super::{Document, Output, work_items};
 use crate::error::{CommandError, Result};
 
-/// Marks as programs see them.
+/// The JSON form of marks.
 #[derive(Debug, Serialize)]
 struct MarksDocument {
     completed: bool,
@@ -28,7 +28,7 @@ struct MarksDocument {
 }
 
 impl MarksDocument {
-    /// The marks of a checkpoint.
+    /// Creates the document for a checkpoint.
     fn of(entry: &milepost::store::CheckpointEntry, completed: bool) -> Self {
         Self {
             completed,
@@ -41,7 +41,7 @@ impl MarksDocument {
     }
 }
 
-/// A checkpoint as it was sealed, and its marks.
+/// A sealed checkpoint and its marks.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.show/1")]
 pub(crate) struct ShowDocument {
@@ -85,7 +85,7 @@ impl Document for ShowDocument {
     }
 }
 
-/// Everything about a checkpoint, in groups; what it does not have is left out.
+/// The page of a checkpoint. Empty sections are omitted.
 fn page(shown: &ShownCheckpoint, body: &Body, width: Option<usize>, now: Timestamp) -> String {
     let header = &shown.entry().header;
     let id = header.snapshot_id().as_str();
@@ -164,7 +164,7 @@ fn marks(shown: &ShownCheckpoint) -> String {
     marked.join(", ")
 }
 
-/// Paths of one list that are named.
+/// Maximum number of paths shown per list.
 const NAMED: usize = 10;
 
 fn workspace_lines(workspace: &Workspace) -> Vec<String> {
@@ -172,7 +172,7 @@ fn workspace_lines(workspace: &Workspace) -> Vec<String> {
     if let Some(git) = &workspace.git {
         let head = git.head.as_deref().map_or("no commit", |head| &head[..head.floor_char_boundary(12)]);
         lines.extend(git.branch.as_ref().map(|branch| format!("branch {branch}, {head}")));
-        // A folder without git is nothing to tell people about.
+        // A missing repository is not an error.
         let error = git.error.as_ref().filter(|error| *error != NO_REPOSITORY);
         lines.extend(error.map(|e| format!("git: {e}")));
         let lists = [("modified", &git.modified), ("staged", &git.staged), ("untracked", &git.untracked)];
@@ -194,7 +194,7 @@ fn workspace_lines(workspace: &Workspace) -> Vec<String> {
             usage.iter().filter_map(|(name, n)| Some(format!("{name} {}", format::bytes((*n)?)))).collect();
         lines.push(format!("memory: {}", usage.join(", ")));
     }
-    lines.extend(workspace.skipped.iter().map(|what| format!("left out: {what}")));
+    lines.extend(workspace.skipped.iter().map(|what| format!("not captured: {what}")));
     lines
 }
 

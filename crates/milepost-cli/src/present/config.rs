@@ -1,4 +1,4 @@
-//! Settings: each with its value and where it comes from.
+//! The result of `config show`: every setting with its value and its origin.
 
 use serde::Serialize;
 

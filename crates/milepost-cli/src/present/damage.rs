@@ -1,4 +1,5 @@
-//! Damage: as JSON, and as the error of a command that had to use an older checkpoint.
+//! Damage: the result of `verify`, the warning of lists that omit damaged values, and the error of a command
+//! that used an older checkpoint because newer ones are damaged.
 
 use milepost::VerifyReport;
 use milepost::model::CheckpointId;
@@ -10,7 +11,7 @@ use super::{Document, Note, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
-/// What `verify` found.
+/// The result of `verify`.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.verify/1")]
 pub(crate) struct VerifyDocument {
@@ -33,18 +34,18 @@ impl Document for VerifyDocument {
         let n = counted(self.report.damaged().len() as u64, "damaged value");
         let message = format!("{n} found in {}", counted(self.report.checked(), "checkpoint"));
         let error = CommandError::new(first.reason_code(), message).with_exit(Exit::Damaged);
-        Some(error.with_hint("`milepost doctor` says what can be done"))
+        Some(error.with_hint("run `milepost doctor` to see what can be repaired"))
     }
 }
 
-/// The warning about damaged values that a list leaves out.
+/// The warning about damaged values that a list omits.
 pub(crate) fn left_out(damaged: &[Damage], what: &str, advice: &str) -> Vec<Note> {
     let n = counted(damaged.len() as u64, what);
-    let warning = (!damaged.is_empty()).then(|| format!("Warning: {n} left out; `milepost verify` {advice}"));
+    let warning = (!damaged.is_empty()).then(|| format!("Warning: {n} omitted; `milepost verify` {advice}"));
     warning.into_iter().map(Note::Message).collect()
 }
 
-/// The ids of damaged checkpoints, or what else names them.
+/// The ids of damaged checkpoints, or `RUN@NUMBER` or a description if the id is unknown.
 fn names(damaged: &[Damage]) -> Vec<String> {
     let name = |d: &Damage| match (&d.snapshot_id(), &d.run_id(), d.sequence()) {
         (Some(id), _, _) => id.to_string(),
@@ -54,7 +55,7 @@ fn names(damaged: &[Damage]) -> Vec<String> {
     damaged.iter().map(name).collect()
 }
 
-/// Damaged checkpoints that were passed over for an older one. Serialised they are their names.
+/// Damaged checkpoints that were skipped in favour of an older one. Serialised as a list of their names.
 #[derive(Debug, Default)]
 pub(crate) struct Fallback {
     damaged: Vec<Damage>,
@@ -71,15 +72,15 @@ impl Fallback {
         self.damaged.is_empty()
     }
 
-    /// What the command ends with; nothing if the newest checkpoint was intact.
+    /// The error that the command ends with. `None` if the newest checkpoint was intact.
     pub(crate) fn error(&self) -> Option<CommandError> {
         let (first, used) = (self.damaged.first()?, self.used.as_ref()?);
         let verb = if self.damaged.len() == 1 { "is" } else { "are" };
         let names = names(&self.damaged).join(", ");
-        let message = format!("{names} {verb} damaged; this is the newest good checkpoint, {used}");
+        let message = format!("{names} {verb} damaged; using the newest intact checkpoint, {used}");
         let error = CommandError::new(first.reason_code(), message)
             .with_exit(Exit::Partly)
-            .with_hint("`milepost verify` lists everything that is damaged");
+            .with_hint("run `milepost verify` to list all damage");
         Some(error.with_details(self.damaged.iter().map(ToString::to_string).collect()))
     }
 }

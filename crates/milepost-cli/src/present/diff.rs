@@ -1,4 +1,5 @@
-//! What changed between two checkpoints: as JSON, and in groups for people, long values truncated.
+//! The result of `diff`: the changes between two checkpoints, as JSON, or in groups with long values
+//! truncated.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ use super::{Document, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
-/// A diff.
+/// The changes between two checkpoints.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.diff/1")]
 pub(crate) struct DiffDocument {
@@ -28,7 +29,7 @@ pub(crate) struct DiffDocument {
     diff: Diff,
     #[serde(skip)]
     now: Timestamp,
-    /// Whether a difference is reported by the exit code.
+    /// Whether the exit code reports a difference (`--exit-code`).
     #[serde(skip)]
     exit_code: bool,
 }
@@ -52,9 +53,7 @@ impl Document for DiffDocument {
     fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&page(&self.diff, output, self.now))?;
         if self.from == self.to {
-            output.message(
-                "Both are the same checkpoint; `milepost diff latest~1` compares with the previous one.",
-            );
+            output.message("Both are the same checkpoint; to compare with the previous one, use `latest~1`");
         }
         Ok(())
     }
@@ -64,7 +63,7 @@ impl Document for DiffDocument {
     }
 }
 
-/// The checkpoint as `RUN@NUMBER`.
+/// The reference `RUN@NUMBER` of a checkpoint.
 fn numbered_reference(entry: &CheckpointEntry) -> String {
     format!("{}@{}", entry.header.run_id(), entry.header.sequence())
 }
@@ -75,7 +74,7 @@ fn short_id(entry: &CheckpointEntry) -> &str {
     id.short().unwrap_or(id.as_str())
 }
 
-/// Groups in the order people read them, and the members that belong to each.
+/// The groups in display order, with their top-level fields.
 const GROUPS: [(&str, &[&str]); 11] = [
     ("Status", &["status", "phase", "task_summary"]),
     ("Criteria", &["criteria"]),
@@ -92,15 +91,15 @@ const GROUPS: [(&str, &[&str]); 11] = [
 
 /// Maximum number of lines in one group.
 const MAX_LINES: usize = 20;
-/// Columns of a value, unless the output has a width.
+/// Width of a value if the output has no width limit.
 const USUAL_WIDTH: usize = 72;
-/// Columns before a value on a line of its own.
+/// Number of columns before a value on its own line.
 const INDENT: usize = 8;
 
-/// The text so far, and whether something in it was truncated.
+/// The text so far, and whether any of it was truncated.
 struct Page {
     text: String,
-    /// Columns of a value; `None` for no limit.
+    /// Width of a value. `None` for no limit.
     width: Option<usize>,
     truncated: bool,
 }
@@ -129,7 +128,7 @@ impl Page {
         format!("{}{size}", truncate(&text, width.saturating_sub(size.len())))
     }
 
-    /// A value that exists on one side only, on the line of its path if it fits there.
+    /// A value that exists on only one side, on the same line as its path if it fits.
     fn one_sided(&mut self, style: fn(&str) -> String, sign: &str, path: &str, raw: &RawJson) -> String {
         let value = self.value(raw);
         match self.width.is_none_or(|width| path.width() + value.width() + 2 <= width) {
@@ -163,7 +162,7 @@ impl Page {
     }
 }
 
-/// What changed, in groups.
+/// The page with the changes in groups.
 fn page(diff: &Diff, output: &Output, now: Timestamp) -> String {
     let width = output.width().map_or(USUAL_WIDTH, |width| width.saturating_sub(INDENT));
     let width = (!output.is_verbose()).then_some(width);
@@ -221,7 +220,7 @@ fn outcomes(diff: &Diff, width: Option<usize>) -> Vec<String> {
         format!("{sign} {}", truncate(&clean(&line), width.unwrap_or(usize::MAX)))
     };
     let left_out = (diff.outcomes_left_out() > 0)
-        .then(|| format!("{} before them", counted(diff.outcomes_left_out(), "more outcome")));
+        .then(|| format!("{} not shown", counted(diff.outcomes_left_out(), "earlier outcome")));
     left_out.into_iter().chain(diff.outcomes().iter().map(line)).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What `doctor` found and repaired.
+//! The result of `doctor`: problems, repairs and warnings, as JSON and text.
 
 use milepost::internal::engine::{Diagnosis, FutureCheckpoint};
 use serde::Serialize;
@@ -18,12 +18,12 @@ pub(crate) struct DoctorDocument {
     pub(crate) fixed: usize,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) future: Vec<FutureCheckpoint>,
-    /// Whether it was asked to repair.
+    /// Whether repairs were requested (`--fix`).
     #[serde(skip)]
     pub(crate) repairs: bool,
 }
 
-/// Something to know that is no damage.
+/// A finding that is not damage.
 #[derive(Serialize)]
 pub(crate) struct Warning {
     pub(crate) message: String,
@@ -33,9 +33,9 @@ pub(crate) struct Warning {
 impl Document for DoctorDocument {
     fn render(&self, output: &Output) -> Result<()> {
         let checked = counted(self.checked, "checkpoint");
-        let mut text = format!("{}, {}, {checked} read\n", clean(&self.store), bytes(self.bytes));
+        let mut text = format!("{}, {}, {checked} checked\n", clean(&self.store), bytes(self.bytes));
         for problem in &self.problems {
-            let sign = if problem.fixed { green("mended ") } else { red("problem") };
+            let sign = if problem.fixed { green("fixed  ") } else { red("problem") };
             text.push_str(&format!("{sign} {} ({})\n", clean(&problem.message), problem.reason_code));
             if !problem.fixed {
                 text.push_str(&format!("        {}\n", clean(&problem.fix)));
@@ -52,7 +52,7 @@ impl Document for DoctorDocument {
     }
 
     fn change(&self) -> Option<String> {
-        self.repairs.then(|| format!("{} mended", counted(self.fixed as u64, "problem")))
+        self.repairs.then(|| format!("{} fixed", counted(self.fixed as u64, "problem")))
     }
 
     fn error(&self) -> Option<CommandError> {

@@ -1,4 +1,5 @@
-//! Errors: `Error`, `Caused by` and `Hint` for people, one JSON line for programs.
+//! Writes errors: `Error`, `Caused by` and `Hint` lines for people, one JSON line for programs. Takes a
+//! `CommandError`, returns the exit code.
 
 use std::error::Error as _;
 use std::io;
@@ -13,7 +14,7 @@ use super::format::{bold, red, yellow};
 use crate::error::CommandError;
 use crate::error_advice::{Exit, advice};
 
-/// An error as programs see it.
+/// The JSON form of an error.
 #[derive(Serialize)]
 pub(crate) struct ErrorDocument {
     r#type: &'static str,
@@ -24,14 +25,14 @@ pub(crate) struct ErrorDocument {
 }
 
 impl ErrorDocument {
-    /// An error; none where only its exit code matters.
+    /// The document for an error. `None` if the error consists only of an exit code.
     pub(crate) fn of(error: &CommandError) -> Option<Self> {
         let (reason_code, exit, hint) = classify(error).ok()?;
         Some(Self { r#type: "error", reason_code, message: error_chain(error), hint, exit: exit as u8 })
     }
 }
 
-/// Reason code, exit code and hint of an error, or the exit code where there is nothing to report.
+/// The reason code, exit code and hint of an error. `Err` with the exit code if there is nothing to report.
 fn classify(error: &CommandError) -> Result<(ReasonCode, Exit, Option<String>), u8> {
     Ok(match error {
         CommandError::Library(e) => {
@@ -45,14 +46,14 @@ fn classify(error: &CommandError) -> Result<(ReasonCode, Exit, Option<String>), 
             let (reason, _, hint) = classify(inner)?;
             (reason, Exit::Supervisor, hint)
         }
-        // The reader has seen enough.
+        // The reader closed the pipe, for example `head`.
         CommandError::Stdout(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(0),
         CommandError::Stdout(_) => (ReasonCode::CheckpointAtomicWriteFailed, Exit::Failed, None),
     })
 }
 
 impl Output {
-    /// Writes an error, and gives its exit code.
+    /// Writes an error and returns its exit code.
     pub(crate) fn fail(&self, error: &CommandError) -> u8 {
         if let Some(error) = self.output_alone_failed(error) {
             return self.fail(&error);
@@ -79,17 +80,17 @@ impl Output {
         document.exit
     }
 
-    /// The error of a command that had changed something before its answer could not be written.
+    /// The error of a command that changed something and then failed to write its output.
     fn output_alone_failed(&self, error: &CommandError) -> Option<CommandError> {
         let CommandError::Stdout(e) = error else { return None };
         if e.kind() == io::ErrorKind::BrokenPipe {
             return None;
         }
         let change = self.recorded_change()?;
-        let message = format!("{change}; only the output failed: stdout could not be written: {e}");
+        let message = format!("{change}, but the output could not be written to stdout: {e}");
         Some(
             CommandError::new(ReasonCode::OutputFailed, message)
-                .with_hint("do not repeat the command: its work is done")
+                .with_hint("do not run the command again; its change was made")
                 .with_exit(Exit::Partly),
         )
     }

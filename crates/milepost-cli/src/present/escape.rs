@@ -1,26 +1,29 @@
-//! The one place that decides how a terminal is given characters that are not safe. Recorded text, file names, settings and
-//! arguments can hold escape sequences that retitle a window, clear it, or reorder what stands on a line.
-//! In: text of any origin. Out: text that a terminal only displays, or JSON of the same value.
+//! Makes text safe for a terminal. Recorded text, file names, settings and arguments can contain escape
+//! sequences that retitle or clear a window, or reorder the text on a line. Takes text of any origin, returns
+//! text without such sequences, or JSON of the same value.
 
 use milepost::internal::brief::is_unsafe;
 
-/// Shown in place of a character that is not safe.
+/// Replaces an unsafe character.
 const REPLACEMENT: char = '·';
 
-/// Every style sequence that this program writes: its own helpers', clap's help and comfy-table's cells. A test compares.
+/// Every style sequence that this program writes: by its own helpers and in clap's help. Tests check that the
+/// list is complete.
 const STYLES: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
-/// Text for one line: every unsafe character is shown as `·`, line breaks among them.
+/// Makes text safe for one line. Every unsafe character becomes `·`, including line breaks.
 pub(crate) fn clean(text: &str) -> String {
     replaced(text, is_unsafe)
 }
 
-/// Text of several lines: newlines and tabs stay. CRLF becomes a newline, and a byte order mark at the start goes.
+/// Makes multi-line text safe. Newlines and tabs are kept, CRLF becomes a newline, and a byte order mark at
+/// the start is removed.
 pub(crate) fn clean_lines(text: &str) -> String {
     lines(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// As `clean_lines`, and this program's own style sequences stay as well. Recorded text must not hold them by then.
+/// Makes multi-line text safe and keeps this program's own style sequences. Recorded text in it must already
+/// be clean.
 pub(crate) fn clean_styled(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
@@ -38,12 +41,12 @@ pub(crate) fn clean_styled(text: &str) -> String {
     safe
 }
 
-/// JSON of the same value in which unsafe characters of strings are written as `\u` and four hex digits.
+/// Escapes unsafe characters in JSON strings as `\u` and four hex digits. The value stays the same.
 pub(crate) fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            // In valid JSON only white space between values is a raw carriage return.
+            // A raw carriage return in valid JSON is always white space between values.
             '\r' => safe.push(' '),
             c if is_unsafe_in_lines(c) => {
                 let mut units = [0; 2];
@@ -98,7 +101,7 @@ mod tests {
         assert_eq!(clean(HOSTILE), "·]0;pwned··[2J·31m····");
         assert_eq!(clean_lines("a\x1bb\nc\td\u{2029}"), "a·b\nc\td·");
         assert_eq!(clean_lines("\u{feff}---\r\na\rb\u{feff}\r\n"), "---\na·b·\n");
-        assert_eq!(clean("שלום 👩‍💻 é"), "שלום 👩‍💻 é", "what people write stays");
+        assert_eq!(clean("שלום 👩‍💻 é"), "שלום 👩‍💻 é", "ordinary text is unchanged");
     }
 
     #[test]
@@ -140,7 +143,7 @@ mod tests {
             assert_eq!(clean_styled(text), *text);
         }
         for style in STYLES {
-            assert!(texts.iter().any(|text| text.contains(style)), "{style:?} is not written by anything");
+            assert!(texts.iter().any(|text| text.contains(style)), "{style:?} is never written");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Events: one document, or one line each while they happen.
+//! Events: as one document, or one line per event while following.
 
 use milepost::EventList;
 use milepost::model::Event;
@@ -26,12 +26,12 @@ impl Document for EventsDocument {
     }
 }
 
-/// The warning about events that are damaged.
+/// The warning about damaged events.
 pub(crate) fn damage_notes(found: &EventList) -> Vec<Note> {
-    left_out(&found.damaged, "damaged event", "names them")
+    left_out(&found.damaged, "damaged event", "lists them")
 }
 
-/// Writes events, one line each.
+/// Writes events, one per line.
 pub(crate) fn write_events(output: &Output, events: &[Event]) -> Result<()> {
     if output.json {
         return events.iter().try_for_each(|event| output.write_json(event));

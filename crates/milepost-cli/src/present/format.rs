@@ -1,4 +1,5 @@
-//! How things are said: ages, sizes, counts, colours. Text of others is made safe by `escape`.
+//! Formats values for people: ages, sizes, counts, paths, colours and wrapped text. Escapes recorded text with
+//! `escape`.
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
@@ -12,12 +13,10 @@ fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Bold text.
 pub(crate) fn bold(text: &str) -> String {
     styled(Style::new().bold(), text)
 }
 
-/// Faint text.
 pub(crate) fn dim(text: &str) -> String {
     styled(Style::new().dimmed(), text)
 }
@@ -32,19 +31,19 @@ pub(crate) fn yellow(text: &str) -> String {
     styled(AnsiColor::Yellow.on_default().bold(), text)
 }
 
-/// Green text.
 pub(crate) fn green(text: &str) -> String {
     styled(AnsiColor::Green.on_default(), text)
 }
 
-/// Wraps a text within `width` columns. Lines after the first are indented by `indent`, where the text begins.
+/// Wraps text to `width` columns. `indent` is the column at which the text starts; continuation lines are
+/// indented by it.
 pub(crate) fn wrap(text: &str, indent: usize, width: Option<usize>) -> String {
     const NARROWEST: usize = 20;
     let Some(width) = width else { return text.to_owned() };
     textwrap::wrap(text, width.saturating_sub(indent).max(NARROWEST)).join(&format!("\n{:indent$}", ""))
 }
 
-/// Shortens a path to `width` columns. Its end stays, which is what tells paths apart.
+/// Shortens a path to `width` columns and keeps its end, which distinguishes paths best.
 pub(crate) fn shorten_path(path: &str, width: usize) -> String {
     if path.width() <= width {
         return path.to_owned();
@@ -59,7 +58,7 @@ pub(crate) fn shorten_path(path: &str, width: usize) -> String {
     std::iter::once("…").chain(end.into_iter().rev()).collect()
 }
 
-/// Adds one line for each value that is present, after its label, which takes `indent` columns. Long values are wrapped.
+/// Adds one line for each value that is present. Its label takes `indent` columns. Long values are wrapped.
 pub(crate) fn push_fields(
     text: &mut String,
     width: Option<usize>,
@@ -73,9 +72,9 @@ pub(crate) fn push_fields(
     }
 }
 
-/// Adds a section: a heading, and below it recorded lines, which are wrapped. Nothing if there are no lines.
+/// Adds a heading and wrapped recorded lines below it. Adds nothing if there are no lines.
 pub(crate) fn push_section(text: &mut String, width: Option<usize>, heading: &str, lines: &[String]) {
-    /// Continued lines are indented further than the two columns of every line.
+    /// Continuation lines are indented further than the first, which has two columns.
     const INDENT: usize = 4;
     if !lines.is_empty() {
         text.push_str(&format!("\n{}\n", bold(heading)));
@@ -85,7 +84,7 @@ pub(crate) fn push_section(text: &mut String, width: Option<usize>, heading: &st
     }
 }
 
-/// A path.
+/// Formats a path. A path that is not UTF-8 is shown as base64.
 pub(crate) fn path(path: &PathText) -> String {
     match path {
         PathText::Text(text) => clean(text),
@@ -93,7 +92,7 @@ pub(crate) fn path(path: &PathText) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -106,12 +105,12 @@ pub(crate) fn count(n: u64) -> String {
     text
 }
 
-/// A number of things.
+/// Formats a count with its noun, in the plural unless the count is 1.
 pub(crate) fn counted(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// Bytes for people.
+/// Formats a size in bytes with a binary unit.
 pub(crate) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if n < 1024 {
@@ -126,7 +125,7 @@ pub(crate) fn bytes(n: u64) -> String {
     format!("{size:.1} {}", UNITS[unit])
 }
 
-/// How long something took or lasts.
+/// Formats a duration.
 pub(crate) fn lasting(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -136,7 +135,7 @@ pub(crate) fn lasting(seconds: u64) -> String {
     }
 }
 
-/// How long ago something was.
+/// Formats the age of `then`.
 pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs();
     match u64::try_from(seconds) {
@@ -149,12 +148,12 @@ pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A time, to the second.
+/// Formats a time to the second.
 pub(crate) fn time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// A time in a column whose heading names the time zone, UTC.
+/// Formats a time for a column whose heading names the time zone, UTC.
 pub(crate) fn short_time(at: Timestamp) -> String {
     at.strftime("%m-%d %H:%M:%S").to_string()
 }

@@ -1,4 +1,4 @@
-//! A project that was set up: its store, its configuration file and its agents.
+//! The result of `init`: the store, the configuration file and the agents that were set up.
 
 use serde::Serialize;
 
@@ -18,25 +18,25 @@ pub(crate) struct InitDocument {
     pub(crate) agents: Vec<Agent>,
     #[serde(skip)]
     pub(crate) setup: Option<SetupDocument>,
-    /// What the store warns of.
+    /// A warning about the store.
     #[serde(skip)]
     pub(crate) warning: Option<String>,
 }
 
 impl Document for InitDocument {
     fn render(&self, output: &Output) -> Result<()> {
-        let made = |new| if new { "made" } else { "was there already" };
+        let made = |new| if new { "created" } else { "already exists" };
         let mut text = format!("Store   {} ({})\n", clean(&self.store), made(self.created));
         text.push_str(&format!("Config  {} ({})\n", clean(&self.config), made(self.config_created)));
         text.push_str(
-            "What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that \
-             store on this machine, nowhere else.\n",
+            "Summaries, tasks, state, briefs and the names of changed files are recorded in\n\
+             this store and stay on this machine.\n",
         );
         match &self.setup {
             None => text.push_str("Next: milepost save --summary \"what you are doing\"\n"),
             Some(setup) => {
                 text.push_str(
-                    "So are prompts, tool results in short and to-do lists of the agents that are set up.\n",
+                    "Prompts, short tool results and to-do lists of the agents are recorded as well.\n",
                 );
                 text.push_str(&setup.page());
             }

@@ -1,4 +1,4 @@
-//! Checkpoints in a list: newest first, or as a tree.
+//! The result of `list`: checkpoints, newest first or as a tree.
 
 use jiff::Timestamp;
 use milepost::internal::engine::{LineageRow, ParentLink, lineage, source_details};
@@ -30,12 +30,12 @@ struct Row {
     listed: ListedCheckpoint,
     #[serde(flatten)]
     node: Option<LineageRow>,
-    /// How many characters of the short id identify it.
+    /// Number of characters of the short id that identify it.
     #[serde(skip)]
     unique: Option<usize>,
 }
 
-/// The start of a row in the tree: a branch to the right, and a sign for a parent that is missing or in a cycle.
+/// The prefix of a row in the tree: its branch, and a sign if the parent is missing or in a cycle.
 fn branch(node: &LineageRow) -> String {
     let sign = match node.parent_link {
         ParentLink::Missing => "… ",
@@ -59,7 +59,7 @@ impl Row {
 }
 
 impl ListDocument {
-    /// A list of `listing`, of which `unique` characters of each short id identify it.
+    /// Creates a list. `unique` has the number of identifying characters of each short id.
     pub(crate) fn new(
         listing: CheckpointList,
         unique: &[Option<usize>],
@@ -121,10 +121,10 @@ impl Document for ListDocument {
 
     fn notes(&self) -> Vec<Note> {
         let n = self.checkpoints.len();
-        let more = self.more.then(|| {
-            Note::Message(format!("These are the newest {n}; `milepost list --limit 0` shows all."))
-        });
-        let damaged = left_out(&self.damaged, "damaged row", "names what is damaged");
+        let more = self
+            .more
+            .then(|| Note::Message(format!("Showing the newest {n}; `milepost list --limit 0` shows all")));
+        let damaged = left_out(&self.damaged, "damaged row", "lists the damage");
         more.into_iter().chain(damaged).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Marks of checkpoints: pins and tags, and which checkpoints were completed.
+//! The results of `mark` and `complete`: pins and tags, and completed checkpoints.
 
 use milepost::internal::seal::Header;
 use milepost::model::{CheckpointId, Marks, RunId};
@@ -37,7 +37,7 @@ impl Document for MarkDocument {
     fn render(&self, output: &Output) -> Result<()> {
         let pinned = self.marks.pinned.then(|| "pinned".to_owned());
         let marks: Vec<_> = pinned.into_iter().chain(self.marks.tags.iter().map(|tag| clean(tag))).collect();
-        output.message(&if marks.is_empty() { "no marks".to_owned() } else { marks.join(", ") });
+        output.message(&if marks.is_empty() { "No marks.".to_owned() } else { marks.join(", ") });
         output.write_text(&format!("{}\n", self.snapshot_id))
     }
 
@@ -46,13 +46,13 @@ impl Document for MarkDocument {
     }
 }
 
-/// Checkpoints that were completed.
+/// The checkpoints that `complete` marked as completed.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.complete/1")]
 pub(crate) struct CompleteDocument {
     run_id: RunId,
     completed: Vec<CheckpointId>,
-    /// Whether there was nothing left to complete.
+    /// Whether there was nothing to complete.
     already_completed: bool,
     #[serde(skip)]
     snapshot_id: CheckpointId,
@@ -72,7 +72,7 @@ impl CompleteDocument {
 impl Document for CompleteDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if self.already_completed {
-            output.message(&format!("{} was completed already", self.snapshot_id));
+            output.message(&format!("{} was already completed", self.snapshot_id));
         }
         output.write_text(&self.completed.iter().map(|id| format!("{id}\n")).collect::<String>())
     }

@@ -1,6 +1,6 @@
-//! The only module that prints. Data goes to stdout, messages to stderr; a reader that went away ends a command quietly.
-//! Everything passes `escape` on its way out, so that no presenter can forget it.
-//! In: the typed documents of commands, messages, errors. Out: bytes on stdout and stderr. Decides nothing else.
+//! The only module that prints. Takes the documents, messages and errors of commands, and writes data to
+//! stdout and messages to stderr. All output passes through `escape`, so no presenter can skip it. A closed
+//! stdout pipe ends the command quietly. Makes no decisions about the work itself.
 
 pub(crate) mod agents;
 pub(crate) mod brief;
@@ -42,27 +42,27 @@ use serde::Serialize;
 use crate::cli::Global;
 use crate::error::{CommandError, Result};
 
-/// The typed result of a command. Serialised it is what programs read.
+/// The typed result of a command. Its JSON form is the output for programs.
 pub(crate) trait Document: Serialize {
-    /// Writes it for people.
+    /// Writes the result as text for people.
     fn render(&self, output: &Output) -> Result<()>;
 
-    /// Lines that accompany it on stderr, in JSON and in text.
+    /// Lines for stderr, written for both JSON and text output.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
 
-    /// What the command has changed. An answer that cannot be written must not read as if nothing had happened.
+    /// What the command changed. If the result cannot be written, the error still reports the change.
     fn change(&self) -> Option<String> {
         None
     }
 
-    /// The error that the command ends with although it has a result.
+    /// The error that the command ends with, in addition to its result.
     fn error(&self) -> Option<CommandError> {
         None
     }
 
-    /// Where its JSON goes.
+    /// The stream for the JSON output.
     fn stream(&self) -> Stream {
         Stream::Stdout
     }
@@ -81,30 +81,30 @@ pub(crate) enum Note {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
-    /// For commands that run another program, whose stdout is that program's.
+    /// For commands that run another program: stdout belongs to that program.
     Stderr,
 }
 
-/// The streams of this process, and what the flags say about them.
+/// The streams of this process, with the flags that control them.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
-    /// Whether stdout gets one JSON document.
+    /// Whether the result is written as one JSON document.
     pub(crate) json: bool,
-    /// Whether every question is answered with yes.
+    /// Whether to assume yes for all questions.
     pub(crate) yes: bool,
     quiet: bool,
     verbose: bool,
     color: ColorChoice,
-    /// The width that the environment asks for, for output that does not go to a terminal.
+    /// The width from the environment, for output that does not go to a terminal.
     columns: Option<usize>,
-    /// Where messages are collected instead, for a caller within this process.
+    /// Collects messages for a caller in this process instead of writing them.
     collected: Option<Arc<Mutex<Vec<String>>>>,
-    /// What the command has changed already.
+    /// What the command has changed so far.
     done: Arc<Mutex<Option<String>>>,
 }
 
 impl Output {
-    /// An output as the flags ask for it.
+    /// Creates an output from the flags.
     pub(crate) fn new(global: &Global, columns: Option<usize>) -> Self {
         let color = match global.color.as_deref() {
             Some("always") => ColorChoice::Always,
@@ -121,7 +121,7 @@ impl Output {
         }
     }
 
-    /// An output for help and mistakes before the flags are known.
+    /// Creates an output for help and usage errors, before the flags are parsed.
     pub(crate) fn for_color(color: ColorChoice) -> Self {
         let done = Arc::default();
         Self {
@@ -136,25 +136,25 @@ impl Output {
         }
     }
 
-    /// An output for an error before the flags are known.
+    /// Creates a JSON output, for an error before the flags are parsed.
     pub(crate) fn for_json() -> Self {
         Self { json: true, ..Self::for_color(ColorChoice::Never) }
     }
 
-    /// An output that collects messages and shows nothing.
+    /// Creates an output that collects messages and prints none.
     #[cfg(feature = "mcp")]
     pub(crate) fn collecting() -> Self {
         Self { collected: Some(Arc::default()), ..Self::for_json() }
     }
 
-    /// The messages that were collected.
+    /// The collected messages.
     #[cfg(feature = "mcp")]
     pub(crate) fn collected(&self) -> Vec<String> {
         let collected = self.collected.as_ref().and_then(|collected| Some(collected.lock().ok()?.clone()));
         collected.unwrap_or_default()
     }
 
-    /// Writes the result of a command as JSON or text, and gives the error that the command ends with.
+    /// Writes the result of a command as JSON or text, and returns the error that the command ends with.
     pub(crate) fn present(&self, document: &impl Document) -> Result<()> {
         if let (Some(change), Ok(mut done)) = (document.change(), self.done.lock()) {
             *done = Some(change);
@@ -181,31 +181,31 @@ impl Output {
         self.done.lock().ok()?.clone()
     }
 
-    /// Writes one JSON document and ends its line.
+    /// Writes one JSON document, followed by a newline.
     fn write_json<T: Serialize>(&self, document: &T) -> Result<()> {
         let text = serde_json::to_string(document).map_err(|e| CommandError::Stdout(e.into()))?;
         self.write_json_text(&format!("{text}\n"))
     }
 
-    /// Writes JSON that is text already; its value stays as it is.
+    /// Writes serialised JSON. Escaping does not change its value.
     pub(crate) fn write_json_text(&self, text: &str) -> Result<()> {
         self.out(escape::json(text).as_bytes())
     }
 
-    /// Writes lines with styles, which are left out where they are not wanted. Text of others that is not `clean`ed before
-    /// could still bring a style or a line of its own.
+    /// Writes styled lines and strips the styles if colours are off. The caller must `clean` recorded text
+    /// first, because it could contain styles or line breaks.
     fn write_text(&self, text: &str) -> Result<()> {
         let text = escape::clean_styled(text);
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
-    /// Writes lines of others, such as a brief, without any style.
+    /// Writes recorded lines, such as a brief, without any style.
     fn write_plain(&self, text: &str) -> Result<()> {
         self.out(escape::clean_lines(text).as_bytes())
     }
 
-    /// Writes bytes, exactly these; to a terminal only what is safe of them.
+    /// Writes bytes unchanged. On a terminal, unsafe characters are replaced.
     fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         match self.is_terminal() {
             true => self.write_plain(&String::from_utf8_lossy(bytes)),
@@ -218,48 +218,47 @@ impl Output {
         out.write_all(bytes).and_then(|()| out.flush()).map_err(CommandError::Stdout)
     }
 
-    /// Writes one line to stderr, unless the person wants quiet.
+    /// Writes one line to stderr, unless `--quiet` is set.
     pub(crate) fn message(&self, line: &str) {
         if !self.quiet {
             self.write_message(&escape::clean(line));
         }
     }
 
-    /// Writes several lines with styles to stderr, unless the person wants quiet. As for `write_text`, text of others in
-    /// them has to be `clean`ed.
+    /// Writes several styled lines to stderr, unless `--quiet` is set. As for `write_text`, the caller must
+    /// `clean` recorded text first.
     pub(crate) fn message_page(&self, page: &str) {
         if !self.quiet {
             self.message_always(page);
         }
     }
 
-    /// The same also where the person wants quiet: the lines belong to a question.
+    /// Writes styled lines to stderr even with `--quiet`, because they belong to a question.
     pub(crate) fn message_always(&self, page: &str) {
         self.write_message(&escape::clean_styled(page));
     }
 
-    /// Writes one line to stderr if the person wants to know more.
+    /// Writes one line to stderr if `--verbose` is set.
     pub(crate) fn detail(&self, line: &str) {
         if self.verbose {
             self.write_message(&escape::clean(line));
         }
     }
 
-    /// Writes one JSON document as a line of stderr: stdout belongs to the command that is run.
+    /// Writes one JSON document as one line on stderr.
     fn write_json_line<T: Serialize>(&self, document: &T) {
         if let Ok(text) = serde_json::to_string(document) {
             self.write_message(&escape::json(&text));
         }
     }
 
-    /// Draws a line on the terminal over the one that is there, and leaves the cursor at its start. An empty line removes
-    /// the one that is there.
+    /// Replaces the current terminal line and leaves the cursor at its start. An empty line clears it.
     fn draw(&self, line: &str) {
         let mut err = io::stderr().lock();
         let _ = write!(err, "\r\x1b[K{}\r", escape::clean_styled(line)).and_then(|()| err.flush());
     }
 
-    /// Writes to stderr what was made safe.
+    /// Writes escaped text to stderr, or collects it.
     fn write_message(&self, safe: &str) {
         if let Some(collected) = &self.collected {
             if let Ok(mut lines) = collected.lock() {
@@ -268,16 +267,16 @@ impl Output {
             return;
         }
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
-        // Nobody listens: there is nobody to tell that.
+        // A failure to write to stderr cannot be reported anywhere.
         let _ = writeln!(err, "{safe}");
     }
 
-    /// Whether the person wants to know more.
+    /// Whether `--verbose` is set.
     pub(crate) fn is_verbose(&self) -> bool {
         self.verbose
     }
 
-    /// Whether colours go to a stream.
+    /// Whether colours are written to a stream.
     pub(crate) fn colours(&self, stream: &impl RawStream) -> bool {
         let choice = if self.color == ColorChoice::Auto { AutoStream::choice(stream) } else { self.color };
         choice != ColorChoice::Never
@@ -288,7 +287,7 @@ impl Output {
         self.collected.is_none() && io::stdout().is_terminal()
     }
 
-    /// The number of columns that output should fit: those of the terminal, or `COLUMNS`. `None` for no limit.
+    /// The number of columns that output should fit, from the terminal or `COLUMNS`. `None` for no limit.
     pub(crate) fn width(&self) -> Option<usize> {
         /// Terminals that do not know their width report 0.
         const NARROWEST: usize = 20;
@@ -301,18 +300,18 @@ impl Output {
         Some(if columns < NARROWEST { USUAL } else { columns })
     }
 
-    /// A line that says how far something is, on a terminal and only once it has lasted.
+    /// Creates a progress line. It appears only on a terminal, and only after half a second.
     pub(crate) fn progress(&self) -> Progress {
         Progress { shown: !self.quiet && io::stderr().is_terminal(), since: None, drawn: false }
     }
 
-    /// Whether there is somebody to ask.
+    /// Whether a question can be asked: stdin and stderr are terminals, and the output is not JSON.
     pub(crate) fn can_ask(&self) -> bool {
         !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks a question on the controlling terminal, wherever stdin and stderr lead; `None` where there is none.
-    /// `--yes` answers, but only where somebody could have been asked.
+    /// Asks a question on the controlling terminal, even if stdin and stderr are redirected. Returns `None` if
+    /// there is no terminal. `--yes` skips the question, but also requires a terminal.
     pub(crate) fn confirm_on_terminal(&self, question: &str) -> Option<bool> {
         if self.collected.is_some() {
             return None;
@@ -325,7 +324,7 @@ impl Output {
         is_yes(io::BufReader::new(terminal.take(64)))
     }
 
-    /// Asks a question on the terminal; `None` where there is nobody to ask.
+    /// Asks a question on stderr and reads the reply from stdin. Returns `None` if it cannot ask.
     pub(crate) fn confirm(&self, question: &str) -> Option<bool> {
         if !self.can_ask() {
             return None;
@@ -335,14 +334,14 @@ impl Output {
     }
 }
 
-/// Reads an answer; `None` where it cannot be read.
+/// Reads a yes or no reply. Returns `None` if it cannot be read.
 fn is_yes(mut terminal: impl BufRead) -> Option<bool> {
     let mut answer = String::new();
     terminal.read_line(&mut answer).ok()?;
     Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// How far something is.
+/// A progress line on stderr, cleared when dropped.
 pub(crate) struct Progress {
     shown: bool,
     since: Option<std::time::Instant>,
@@ -350,7 +349,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Draws the line anew, at most every half second.
+    /// Redraws the line, at most every half second.
     pub(crate) fn at(&mut self, what: &str, n: u64) {
         let now = std::time::Instant::now();
         let since = *self.since.get_or_insert(now);
@@ -361,7 +360,7 @@ impl Progress {
         }
     }
 
-    /// The same with a bar, where the end is known.
+    /// Redraws the line with a bar, if the total is known.
     pub(crate) fn of(&mut self, what: &str, n: u64, total: u64) {
         const WIDTH: u64 = 20;
         let full = n.min(total) * WIDTH / total.max(1);

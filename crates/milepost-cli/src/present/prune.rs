@@ -1,4 +1,5 @@
-//! What prune does or would do: as JSON, and as a table that says what, when, why and how many bytes.
+//! The result or the plan of `prune`, as JSON and as a table with the age, size, action and reason of each
+//! step.
 
 use jiff::Timestamp;
 use milepost::internal::error_chain;
@@ -13,10 +14,10 @@ use super::{Document, Note, Output, format};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
-/// Rows that a table shows unless more is asked for.
+/// Maximum number of rows in the table, except with `--verbose`.
 const SHOWN: usize = 40;
 
-/// A prune, or the plan of one.
+/// The result or the plan of `prune`.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.prune/1")]
 pub(crate) struct PruneDocument {
@@ -24,10 +25,10 @@ pub(crate) struct PruneDocument {
     pub(crate) report: PruneReport,
     #[serde(skip)]
     pub(crate) now: Timestamp,
-    /// Bytes that the store may take.
+    /// The configured size limit of the store, in bytes.
     #[serde(skip)]
     pub(crate) max_bytes: u64,
-    /// Whether the table was shown already, above the question.
+    /// Whether the table was already shown, above the question.
     #[serde(skip)]
     pub(crate) table_shown: bool,
 }
@@ -40,12 +41,11 @@ impl Document for PruneDocument {
         })
     }
 
-    /// A line about a store that is still too large, and one about each run that failed.
+    /// A warning if the store is still too large, and one line per failure.
     fn notes(&self) -> Vec<Note> {
         let too_large = self.report.too_large().map(|taken| {
             format!(
-                "Warning: the store {} {}, more than {}, and no ended run is left to remove; \
-                 `milepost delete RUN` removes a run; `retain.max_store` in milepost.toml sets the limit",
+                "Warning: the store {} {} (limit {}); delete runs or raise `retain.max_store`",
                 if self.report.dry_run() { "would still take" } else { "still takes" },
                 bytes(taken),
                 bytes(self.max_bytes),
@@ -60,7 +60,7 @@ impl Document for PruneDocument {
 
     fn change(&self) -> Option<String> {
         let n = counted(self.report.removed(), "checkpoint");
-        (!self.report.dry_run()).then(|| format!("the store was pruned, with {n} removed"))
+        (!self.report.dry_run()).then(|| format!("the store was pruned ({n} removed)"))
     }
 
     fn error(&self) -> Option<CommandError> {
@@ -70,21 +70,23 @@ impl Document for PruneDocument {
         if let (false, Error::Store(StoreError::Busy { .. })) = (done, first.error()) {
             let message = format!("nothing was pruned: {}", first.error());
             let error = CommandError::new(ReasonCode::StoreBusy, message).with_exit(Exit::Busy);
-            return Some(error.with_hint("try again; if it lasts, a stopped process may hold the lock"));
+            return Some(
+                error.with_hint("try again; if it stays busy, a suspended process may hold the lock"),
+            );
         }
         let message = format!(
-            "{} while pruning; {} removed and {} compressed so far",
+            "{} while pruning; {} removed and {} compressed",
             counted(report.failed().len() as u64, "problem"),
             counted(report.removed(), "checkpoint"),
             count(report.compressed()),
         );
         let error = CommandError::new(ReasonCode::CheckpointRetentionPruneFailed, message)
             .with_exit(if done { Exit::Partly } else { Exit::Failed });
-        Some(error.with_hint("`milepost doctor` says what is wrong; prune again afterwards"))
+        Some(error.with_hint("run `milepost doctor` to see what is wrong, then prune again"))
     }
 }
 
-/// The table and one line that sums it up.
+/// The table and the summary line.
 pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> String {
     let mut text = String::new();
     let mut shown = Table::new(
@@ -123,7 +125,7 @@ pub(crate) fn page(output: &Output, report: &PruneReport, now: Timestamp) -> Str
         text.push_str(&shown.lines());
         if rows.len() > most {
             let more = count((rows.len() - most) as u64);
-            text.push_str(&format!("… and {more} more; -v shows all\n"));
+            text.push_str(&format!("… and {more} more (-v shows all)\n"));
         }
         text.push('\n');
     }
@@ -138,7 +140,8 @@ struct Row<'a> {
     step: &'a PruneStep,
 }
 
-/// The steps that change something, or all of them. A run that is removed as a whole is one row.
+/// One row per step that changes something, or per step if `all` is set. Without `all`, an entirely removed
+/// run is one row.
 fn rows(report: &PruneReport, all: bool) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     let mut removed_run: Option<&RunId> = None;
@@ -153,7 +156,7 @@ fn rows(report: &PruneReport, all: bool) -> Vec<Row<'_>> {
         removed_run = is_whole.then_some(id);
         rows.push(match is_whole {
             true => Row { id: cell("all"), name: run(id), size, step },
-            // Removed checkpoints can no longer be looked up, so no part of their ids is emphasised.
+            // Removed checkpoints cannot be looked up, so no prefix of their ids is in bold.
             false => Row {
                 id: checkpoint(step.snapshot_id(), Some(0)),
                 name: numbered(id, step.sequence()),
@@ -165,11 +168,11 @@ fn rows(report: &PruneReport, all: bool) -> Vec<Row<'_>> {
     rows
 }
 
-/// One line that sums it up.
+/// The summary line.
 fn summary(report: &PruneReport) -> String {
     let runs = match report.runs_removed().len() as u64 {
         0 => String::new(),
-        n => format!(", among them {} as a whole", counted(n, "run")),
+        n => format!(" (including {})", counted(n, "entire run")),
     };
     let removed = format!("{}{runs}", counted(report.removed(), "checkpoint"));
     let kept = count(report.kept());
@@ -189,7 +192,7 @@ fn summary(report: &PruneReport) -> String {
     };
     let freed = match (report.dry_run(), report.compressed()) {
         (true, 0) => format!("About {freed} would be freed"),
-        (true, _) => format!("About {freed} would be freed, besides what compression saves"),
+        (true, _) => format!("About {freed} would be freed, plus the savings from compression"),
         (false, _) => format!("{freed} freed"),
     };
     format!("{removed} {would}removed{compressed}, {kept} kept. {freed}.\n")

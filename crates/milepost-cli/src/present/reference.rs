@@ -1,4 +1,4 @@
-//! Reference material of the program itself: help, manual pages, completions, the JSON Schema.
+//! The program's reference documents: help, manual pages, shell completions and the JSON Schema.
 
 use serde::Serialize;
 
@@ -8,14 +8,14 @@ use crate::error::{CommandError, Result};
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.help/1")]
 pub(crate) struct HelpDocument {
-    /// In full, without styles.
+    /// The complete text, without styles.
     pub(crate) text: String,
     #[serde(skip)]
     pub(crate) styled: String,
 }
 
 impl HelpDocument {
-    /// Help that clap has rendered.
+    /// Creates a document from help rendered by clap.
     pub(crate) fn of_text(text: &clap::builder::StyledStr) -> Self {
         Self { text: text.to_string(), styled: text.ansi().to_string() }
     }

@@ -1,4 +1,5 @@
-//! A run that stopped: whether it may be continued, and what is needed for that.
+//! The results of `resume`: whether a run can be continued, why it stopped, what comes next, and its brief.
+//! Programs get JSON or the brief alone; people on a terminal get a page above the brief.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ pub(crate) enum ResumeDocument {
     Dismissed(DismissedDocument),
 }
 
-/// Whether a run may be continued, and the brief to go on with.
+/// Whether a run can be continued, and its brief.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.resume/1")]
 pub(crate) struct DecisionDocument {
@@ -34,17 +35,17 @@ pub(crate) struct DecisionDocument {
     pub(crate) brief: Option<String>,
     tokens: u64,
     omitted: Vec<Omitted>,
-    /// The lines above the brief that an agent is given.
+    /// The lines above the brief, for an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lead: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) about: Option<Overview>,
     #[serde(skip_serializing_if = "Option::is_none")]
     continued_by: Option<RunId>,
-    /// How far what is checked out is from the commit that it stood on.
+    /// The distance of the checked-out commit from the commit of the checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<String>,
-    /// The run that was opened to continue it.
+    /// The new run that continues it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) started: Option<StartedDocument>,
     #[serde(skip)]
@@ -75,36 +76,36 @@ pub(crate) struct StartedDocument {
     pub(crate) status: Status,
 }
 
-/// A run that is no longer offered.
+/// A run that was dismissed.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.resume/1")]
 pub(crate) struct DismissedDocument {
     pub(crate) dismissed: RunId,
 }
 
-/// What a decision is about.
+/// The subject of a decision.
 enum Subject {
     Nothing,
     File(PathBuf),
     Run(Box<Examination>),
 }
 
-/// A run that was examined.
+/// A run, and the facts that `resume` collected about it.
 pub(crate) struct Examination {
     pub(crate) overview: Overview,
     pub(crate) from: RunAssessment,
-    /// What is uncommitted, and where the branch is.
+    /// The uncommitted changes, and the state of the branch.
     pub(crate) workspace: Option<(String, String)>,
     pub(crate) distance: Option<CommitDistance>,
-    /// How many other runs could be resumed.
+    /// Number of other runs that could be resumed.
     pub(crate) others: usize,
-    /// Whether only the decision is wanted.
+    /// Whether to show only the decision (`--check`).
     pub(crate) check: bool,
-    /// An agent on this machine that could continue the run.
+    /// An agent installed on this machine that could continue the run.
     pub(crate) agent: Option<&'static str>,
 }
 
-/// What `--format` asks for.
+/// The value of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ResumeFormat {
     Md,
@@ -112,7 +113,7 @@ pub(crate) enum ResumeFormat {
 }
 
 impl DecisionDocument {
-    /// No run was interrupted.
+    /// The decision if no run was interrupted.
     pub(crate) fn nothing() -> Self {
         Self {
             decision: Decision {
@@ -141,7 +142,7 @@ impl DecisionDocument {
         }
     }
 
-    /// A brief in a file.
+    /// The decision about a brief in a file.
     pub(crate) fn of_file(file: &Path, brief: FittedBrief, format: Option<ResumeFormat>) -> Self {
         let mut document = Self::nothing();
         document.decision.verdict = ResumeDecision {
@@ -153,7 +154,7 @@ impl DecisionDocument {
         Self { subject: Subject::File(file.to_owned()), format, ..document.with_brief(brief) }
     }
 
-    /// A run.
+    /// The decision about a run.
     pub(crate) fn new(
         examination: Examination,
         brief: Option<FittedBrief>,
@@ -196,16 +197,16 @@ impl DecisionDocument {
         }
     }
 
-    /// What stands above the brief.
+    /// Writes everything above the brief.
     fn write_heading(&self, output: &Output) -> Result<()> {
-        // A person sees what it is about first; a program that reads the output wants the brief.
+        // People get a page above the brief; programs that read the output get the brief alone.
         let with_page = self.format.is_none() && output.is_terminal();
         match &self.subject {
             Subject::Nothing => {
                 let message = "nothing to resume: no run here was interrupted";
                 Err(CommandError::new(ReasonCode::ResumeMissingCheckpoint, message)
                     .with_exit(Exit::Nothing)
-                    .with_hint("`milepost status` shows all runs; `milepost resume RUN` looks at one"))
+                    .with_hint("`milepost status` lists the runs; `milepost resume RUN` inspects one"))
             }
             Subject::File(file) if with_page => {
                 output.write_text(&format!("{} {}\n\n", bold("Resume from"), clean(&file.to_string_lossy())))
@@ -220,7 +221,7 @@ impl DecisionDocument {
                 }
                 let distance = run.distance.as_ref().filter(|distance| **distance != CommitDistance::Same);
                 if let Some(distance) = distance.filter(|_| !output.is_terminal()) {
-                    output.message(&format!("seen from the commit it stood on, here is: {distance}"));
+                    output.message(&format!("This checkout relative to the run's commit: {distance}"));
                 }
                 Ok(())
             }
@@ -249,7 +250,7 @@ impl Document for ResumeDocument {
             Self::Decision(document) => document.render(output),
             Self::Started(StartedDocument { run_id, continues, .. }) => {
                 output.message(&format!(
-                    "continues {continues}; `milepost resume {continues}` prints the brief"
+                    "Continues {continues}; `milepost resume {continues}` prints the brief"
                 ));
                 output.write_text(&format!("{run_id}\n"))
             }
@@ -281,7 +282,7 @@ impl Document for ResumeDocument {
     }
 }
 
-/// One line: whether it may be continued, and why.
+/// One line: whether the run can be continued, and why.
 fn verdict(overview: &Overview, from: &RunAssessment) -> String {
     let (can, why) = match from.decision.eligible {
         true => ("can", overview.why().to_owned()),
@@ -290,7 +291,7 @@ fn verdict(overview: &Overview, from: &RunAssessment) -> String {
     format!("{} {can} be continued: {why} ({})\n", overview.run_id, from.decision.reason_code)
 }
 
-/// What a person asks first.
+/// The page above the brief: what the run was doing, why it stopped, and the next commands.
 fn page(examination: &Examination, width: Option<usize>) -> String {
     let Examination { overview, from, workspace, others, agent, .. } = examination;
     let mut text = String::new();
@@ -312,7 +313,7 @@ fn page(examination: &Examination, width: Option<usize>) -> String {
         ("Doing", overview.doing.clone()),
         ("Stopped", Some(format!("{}: {}{detail}", overview.stopped, overview.why()))),
         ("Ran for", Some(format!("{}{sessions}", overview.lasted))),
-        ("In", overview.worktree.clone()),
+        ("Folder", overview.worktree.clone()),
         ("Uncommitted", uncommitted),
         ("Branch", branch),
         ("Failed last", overview.failed.clone()),

@@ -1,4 +1,4 @@
-//! Runs: one or several, started or deleted; as JSON, and as lines for people.
+//! The results of `start` and `delete`, and the parts of a run that several commands show.
 
 use milepost::model::{
     CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, Status, StepState, Task,
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Document, Output, format};
 use crate::error::Result;
 
-/// A run that was started, or a new session of one.
+/// A new run, or a new session of an existing run.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.start/1")]
 pub(crate) struct StartDocument {
@@ -21,7 +21,7 @@ pub(crate) struct StartDocument {
 impl Document for StartDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if self.rejoined {
-            output.message(&format!("{} was there already: a new session of it begins", self.run_id));
+            output.message(&format!("{} already exists; starting a new session", self.run_id));
         }
         output.write_text(&format!("{}\n", self.run_id))
     }
@@ -48,9 +48,9 @@ impl Document for DeleteDocument {
         let n = format::counted(self.checkpoints, "checkpoint");
         if !self.dry_run {
             let freed = format::bytes(self.bytes_freed);
-            return output.write_text(&format!("Run {run} is deleted with {n}; {freed} freed.\n"));
+            return output.write_text(&format!("Deleted run {run} with {n}; {freed} freed.\n"));
         }
-        let line = |id| format!("{id}  would go: it belongs to run {run}\n");
+        let line = |id| format!("{id}  would be deleted with run {run}\n");
         let lines: String = self.removed.iter().map(line).collect();
         output.write_text(&format!("{lines}Run {run} would be deleted with {n}.\n"))
     }
@@ -60,17 +60,17 @@ impl Document for DeleteDocument {
     }
 }
 
-/// One run as programs see it.
+/// The JSON form of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunDocument {
     #[serde(flatten)]
     pub(crate) summary: RunSummary,
-    /// Only of a run in full.
+    /// Present only for a run in full.
     #[serde(flatten)]
     pub(crate) parts: Option<RunParts>,
 }
 
-/// What only a run in full tells.
+/// The fields that only a run in full has.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct RunParts {
     tasks: Vec<Task>,
@@ -82,12 +82,12 @@ pub(crate) struct RunParts {
     step_state: Option<StepState>,
     context_digest: Option<ContextDigest>,
     decisions: Vec<Decision>,
-    /// How commands ended since the newest checkpoint.
+    /// Outcomes since the newest checkpoint.
     outcomes: Vec<Outcome>,
 }
 
 impl RunParts {
-    /// The parts of a run.
+    /// Creates the parts from a run.
     pub(crate) fn of(detail: &RunDetail) -> Self {
         let working = detail.summary().record().as_ref().map(|r| r.working().clone()).unwrap_or_default();
         Self {
@@ -105,7 +105,7 @@ impl RunParts {
     }
 }
 
-/// A short name for the state of a run, from its record and its owner.
+/// A short name for the state of a run, from its status and its owner.
 pub(crate) fn state_name(summary: &RunSummary) -> &'static str {
     let Ok(record) = &summary.record() else { return "damaged" };
     match (record.status(), summary.owner()) {
@@ -119,7 +119,7 @@ pub(crate) fn state_name(summary: &RunSummary) -> &'static str {
     }
 }
 
-/// Whether the owner of a run lives, for people.
+/// Whether the owner of a run is alive, with its process id.
 pub(crate) fn owner(summary: &RunSummary) -> String {
     let pid = summary.record().as_ref().ok().and_then(|r| r.owner().as_ref()).map_or(0, |owner| owner.pid());
     match summary.owner() {
@@ -131,7 +131,7 @@ pub(crate) fn owner(summary: &RunSummary) -> String {
     }
 }
 
-/// A phase for people: its number and its name.
+/// The number and name of a phase.
 pub(crate) fn phase(phase: &Phase) -> String {
     match (&phase.name, phase.number) {
         (Some(name), 0) => name.clone(),

@@ -1,4 +1,4 @@
-//! Runs for `runs`: a list, or one run in full.
+//! The result of `runs`: a list of runs, or one run in full.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use crate::error::Result;
 #[serde(tag = "schema", rename = "milepost.runs/1")]
 pub(crate) struct RunsDocument {
     runs: Vec<RunDocument>,
-    /// Of the one run that was asked for.
+    /// The parts of the run, if only one was requested.
     #[serde(flatten)]
     parts: Option<RunParts>,
     #[serde(skip)]
@@ -30,13 +30,13 @@ pub(crate) struct RunsDocument {
 }
 
 impl RunsDocument {
-    /// Runs in a list.
+    /// Creates a list of runs.
     pub(crate) fn list(runs: Vec<RunSummary>, worktree: String, now: Timestamp) -> Self {
         let runs = runs.into_iter().map(|summary| RunDocument { summary, parts: None }).collect();
         Self { runs, parts: None, detail: None, worktree, now }
     }
 
-    /// One run in full.
+    /// Creates the page of one run.
     pub(crate) fn one(detail: RunDetail, worktree: String, now: Timestamp) -> Self {
         let parts = Some(RunParts::of(&detail));
         let runs = vec![RunDocument { summary: detail.summary().clone(), parts: parts.clone() }];
@@ -93,7 +93,7 @@ fn row(summary: &RunSummary, worktree: &str, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-/// Where a run works: its branch, and its folder unless that is this one.
+/// The origin of a foreign run, or the branch of a run and its folder if that is not this worktree.
 fn location(record: &RunRecord, worktree: &str) -> String {
     let folder = record.folder().map_or("", String::as_str);
     if let Some(origin) = record.origin() {
@@ -111,7 +111,7 @@ fn is_here(record: &RunRecord, worktree: &str) -> bool {
     record.folder().is_some_and(|folder| folder == worktree)
 }
 
-/// One run on a page.
+/// The page of one run.
 fn page(detail: &RunDetail, width: Option<usize>, now: Timestamp) -> String {
     let summary = &detail.summary();
     let mut text = format!("{}\n", bold(summary.run_id().as_str()));

@@ -1,4 +1,5 @@
-//! Saves and changes: the id of the checkpoint for people, everything for programs.
+//! The results of saves and other changes to a run. Text output is the id of the checkpoint, JSON has all
+//! fields.
 
 use milepost::Saved;
 use milepost::internal::engine::QueuedSave;
@@ -10,7 +11,7 @@ use crate::context::Applied;
 use crate::error::{CommandError, Result};
 use crate::supervise::ProgramExit;
 
-/// A save.
+/// The result of a save.
 #[derive(Debug, Serialize)]
 pub(crate) struct SavedDocument {
     schema: &'static str,
@@ -25,7 +26,7 @@ pub(crate) struct SavedDocument {
     due: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     queued: bool,
-    /// Whether it waits for somebody to accept it, because it could not be signed.
+    /// Whether it could not be signed, so the user must accept it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unsigned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +40,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl SavedDocument {
-    /// A checkpoint in the store.
+    /// The result of a checkpoint saved in the store.
     pub(crate) fn saved(schema: &'static str, saved: &Saved) -> Self {
         Self {
             snapshot_id: Some(saved.snapshot_id().clone()),
@@ -55,7 +56,7 @@ impl SavedDocument {
         }
     }
 
-    /// A checkpoint that waits in the outbox.
+    /// The result of a checkpoint queued in the outbox.
     pub(crate) fn queued(schema: &'static str, queued: &QueuedSave, run: &RunId) -> Self {
         Self {
             snapshot_id: Some(queued.snapshot_id.clone()),
@@ -66,12 +67,12 @@ impl SavedDocument {
         }
     }
 
-    /// The same with the source and status of the work.
+    /// Sets the source and the status.
     pub(crate) fn with_work(self, source: Source, status: Status) -> Self {
         Self { source: Some(source), status: Some(status), ..self }
     }
 
-    /// No checkpoint.
+    /// The result without a checkpoint.
     pub(crate) fn none(schema: &'static str, run: &RunId) -> Self {
         Self {
             schema,
@@ -91,17 +92,16 @@ impl SavedDocument {
         }
     }
 
-    /// No checkpoint, because the interval has not passed.
+    /// The result without a checkpoint, because the interval has not passed.
     pub(crate) fn not_due(schema: &'static str, run: &RunId) -> Self {
         Self { due: false, ..Self::none(schema, run) }
     }
 
     fn queued_notes(&self) -> Vec<Note> {
         let Some(file) = self.file.as_ref().filter(|_| self.queued) else { return Vec::new() };
-        let waits =
-            format!("the store cannot be written: the checkpoint waits in {file} for a command that can");
-        let unsigned = "Warning: your key could not be read, so the checkpoint is not signed: it waits until \
-                        `milepost trust --outbox` accepts it";
+        let waits = format!("The store cannot be written; the checkpoint waits in {file} until it can");
+        let unsigned =
+            "Warning: the checkpoint is unsigned: cannot read your key; run `milepost trust --outbox`";
         let unsigned = self.unsigned.then(|| Note::Message(unsigned.to_owned()));
         std::iter::once(Note::Message(waits)).chain(unsigned).collect()
     }
@@ -117,29 +117,27 @@ impl Document for SavedDocument {
             return self.queued_notes();
         }
         if !self.due {
-            let line = format!("not due: the interval of {} has not passed yet", self.run_id);
+            let line = format!("Not due: the interval of {} has not passed yet", self.run_id);
             return vec![Note::Detail(line)];
         }
         let Some(sequence) = self.sequence else { return Vec::new() };
         let mut notes = Vec::new();
         if let Some(why) = &self.pointer_error {
-            let line = format!("Warning: the checkpoint is saved, its pointer is not: {why}");
+            let line = format!("Warning: the checkpoint was saved, but the pointer was not updated: {why}");
             notes.push(Note::Message(line));
         }
         if self.replaced > 0 {
             let n = format::counted(self.replaced, "secret");
-            notes.push(Note::Message(format!(
-                "{n} replaced before anything was written; `milepost show` says where and how to allow a false positive"
-            )));
+            notes.push(Note::Message(format!("{n} redacted before saving; run `milepost show` for details")));
         }
         let at = format!("{}@{sequence}", self.run_id);
         notes.push(match self.coalesced {
-            true => Note::Message(format!("nothing changed: folded into {at}")),
-            false => Note::Detail(format!("saved as {at}")),
+            true => Note::Message(format!("Nothing changed; folded into {at}")),
+            false => Note::Detail(format!("Saved as {at}")),
         });
         if !self.pruned.is_empty() {
             let n = format::counted(self.pruned.len() as u64, "old checkpoint");
-            notes.push(Note::Detail(format!("{n} removed, as the run's retention asks")));
+            notes.push(Note::Detail(format!("{n} removed by retention")));
         }
         notes
     }
@@ -148,21 +146,21 @@ impl Document for SavedDocument {
         let id = self.snapshot_id.as_ref()?;
         Some(match (self.queued, self.coalesced) {
             (true, _) => format!("checkpoint {id} waits in the outbox"),
-            (_, true) => format!("nothing changed, and the save was folded into checkpoint {id}"),
+            (_, true) => format!("nothing changed, so the save was folded into checkpoint {id}"),
             _ => format!("checkpoint {id} was saved"),
         })
     }
 }
 
-/// A change of a run, with the checkpoint it made, if it made one.
+/// A change to a run, with its checkpoint if it saved one.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChangeDocument<T: Serialize> {
     #[serde(flatten)]
     saved: SavedDocument,
-    /// What changed.
+    /// The fields of the change.
     #[serde(flatten)]
     fields: T,
-    /// The program that was run, whose streams and exit code these are.
+    /// How the program that the command ran ended. Stdout and the exit code belong to that program.
     #[serde(skip)]
     program: Option<ProgramExit>,
 }
@@ -181,7 +179,7 @@ impl<T: Serialize> ChangeDocument<T> {
         Self { saved, fields, program: None }
     }
 
-    /// The change that a program made by ending.
+    /// Sets how the program ended.
     pub(crate) fn with_program_exit(self, ending: ProgramExit) -> Self {
         Self { program: Some(ending), ..self }
     }

@@ -1,4 +1,4 @@
-//! The caller's own state: exactly its bytes, or where they were written.
+//! The result of `state`: the caller's own state, byte for byte, or the file it was written to.
 
 use milepost::ReasonCode;
 use milepost::model::{CheckpointId, RawJson, RunId};
@@ -18,7 +18,7 @@ pub(crate) struct StateDocument {
     /// The file it was written to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) to: Option<String>,
-    /// Where the earlier content of that file was moved.
+    /// The file that the previous content was moved to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kept: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -30,7 +30,7 @@ pub(crate) struct StateDocument {
 impl Document for StateDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if let Some(file) = &self.to {
-            output.message(&format!("the state of {} is in {file}", self.snapshot_id));
+            output.message(&format!("Wrote the state of {} to {file}", self.snapshot_id));
             return Ok(());
         }
         output.write_bytes(self.state.get().as_bytes())?;
@@ -38,7 +38,7 @@ impl Document for StateDocument {
     }
 
     fn notes(&self) -> Vec<Note> {
-        let kept = self.kept.as_ref().map(|kept| format!("what stood there before is in {kept}"));
+        let kept = self.kept.as_ref().map(|kept| format!("The previous content is in {kept}"));
         kept.into_iter().map(Note::Message).collect()
     }
 
@@ -50,8 +50,8 @@ impl Document for StateDocument {
         if let Some(error) = self.fallback.error() {
             return Some(error);
         }
-        let message = format!("redaction replaced something in this state, at {}", self.redacted.join(", "));
+        let message = format!("this state contains redacted values at {}", self.redacted.join(", "));
         let error = CommandError::new(ReasonCode::StateRedacted, message);
-        (!self.redacted.is_empty()).then(|| error.with_hint("put the real values back before you use it"))
+        (!self.redacted.is_empty()).then(|| error.with_hint("restore the real values before you use it"))
     }
 }

@@ -1,4 +1,4 @@
-//! The status of a project: its store, the runs that are not over, what waits, and the next command to type.
+//! The result of `status`: the store, current runs, queued saves, hook failures and the next command to run.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::hook::failures::HookFailure;
 
-/// Names of unsigned saves that are listed.
+/// Maximum number of unsigned saves that are listed.
 const LISTED: usize = 5;
 
 #[derive(Default, Serialize)]
 #[serde(tag = "schema", rename = "milepost.status/1")]
 pub(crate) struct StatusDocument {
-    /// None where there is no store yet.
+    /// `None` if there is no store yet.
     pub(crate) store: Option<String>,
     pub(crate) bytes: u64,
     pub(crate) warning: Option<String>,
@@ -33,11 +33,11 @@ pub(crate) struct StatusDocument {
     #[serde(serialize_with = "serialize_count")]
     pub(crate) ended: Vec<StatusRow>,
     pub(crate) waiting: u64,
-    /// Of those, how many wait for somebody to accept them.
+    /// Number of those that are unsigned and must be accepted by the user.
     pub(crate) waiting_unsigned: u64,
     pub(crate) hook_failures: Vec<HookFailure>,
     pub(crate) next: String,
-    /// The address of the store, also of one that is not there.
+    /// The address of the store, even if it does not exist.
     #[serde(skip)]
     pub(crate) url: String,
     #[serde(skip)]
@@ -54,7 +54,7 @@ fn serialize_count<S: Serializer>(rows: &[StatusRow], serializer: S) -> Result<S
     rows.len().serialize(serializer)
 }
 
-/// A run, and how it stands.
+/// A run and its state.
 #[derive(Serialize)]
 pub(crate) struct StatusRow {
     #[serde(flatten)]
@@ -88,7 +88,7 @@ impl StatusRow {
         }
     }
 
-    /// Why it does not go on.
+    /// Why the run stopped or waits, or the run that continues it.
     fn why(&self) -> String {
         let (Some(run_state), Some(class)) = (self.run_state, self.class) else { return String::new() };
         let noted = self.summary.intact().and_then(|record| record.interruption().as_ref());
@@ -129,17 +129,17 @@ impl Document for StatusDocument {
 
     fn error(&self) -> Option<CommandError> {
         let error = CommandError::new(ReasonCode::StoreMissing, format!("no store at {}", self.url));
-        let hint = "`milepost init` makes one, and so does the first `milepost save`";
+        let hint = "run `milepost init` to create one; the first `milepost save` also creates it";
         self.store.is_none().then(|| error.with_hint(hint))
     }
 }
 
 impl StatusDocument {
-    /// There is no store yet.
+    /// The lines if there is no store yet.
     fn missing_lines(&self) -> String {
-        let mut text = format!("No store here yet: {} is made by the first save.\n", clean(&self.url));
+        let mut text = format!("No store here yet; the first save creates {}\n", clean(&self.url));
         if self.waiting > 0 {
-            let _ = writeln!(text, "{} until it can be", self.waiting_in_outbox());
+            let _ = writeln!(text, "{} until the store can be written", self.waiting_in_outbox());
         }
         text
     }
@@ -164,7 +164,8 @@ impl StatusDocument {
         }
         if !self.unsigned.is_empty() {
             let n = format::count(self.waiting_unsigned);
-            let _ = writeln!(text, "         {n} without your signature; `milepost trust --outbox` accepts:");
+            let _ =
+                writeln!(text, "         {n} without your signature; review with `milepost trust --outbox`:");
             for file in self.unsigned.iter().take(LISTED) {
                 let name = file.file_name().unwrap_or_default().to_string_lossy();
                 let _ = writeln!(text, "         {}", clean(&name));

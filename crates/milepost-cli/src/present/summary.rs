@@ -1,4 +1,4 @@
-//! A run at a glance, for people.
+//! The result of `summary`: an overview of a run with its checkpoints, memory, sessions, failures and files.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::table::{Column, Table, cell, status};
 use super::{Document, Output};
 use crate::error::Result;
 
-/// Lines of a table that are shown unless all are asked for.
+/// Maximum number of checkpoints shown, except with `--verbose`.
 const SHOWN: usize = 40;
-/// Files that are named unless all are asked for.
+/// Maximum number of lines in a section, except with `--verbose`.
 const FILES: usize = 20;
-/// Columns of the line of memory.
+/// Maximum width of the memory graph.
 const SPARKS: usize = 60;
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ fn lasting(ms: u64) -> String {
     format_duration(Duration::from_millis(ms))
 }
 
-/// Everything about a run, in groups; what it does not have is left out.
+/// The page of a run. Empty sections are omitted.
 fn page(output: &Output, summary: &Summary) -> String {
     let standing = summary.status().map_or("", |status| status.as_str());
     let mut text = format!("{}  {standing}\n", bold(summary.run_id().as_str()));
@@ -54,7 +54,8 @@ fn page(output: &Output, summary: &Summary) -> String {
     let _ = writeln!(text, "  {}", facts.join(", "));
     if !summary.damaged().is_empty() {
         let numbers: Vec<_> = summary.damaged().iter().map(u64::to_string).collect();
-        let _ = writeln!(text, "  {} {}; `milepost verify` says more", red("damaged:"), numbers.join(", "));
+        let _ =
+            writeln!(text, "  {} {}; run `milepost verify` for details", red("damaged:"), numbers.join(", "));
     }
     text.push('\n');
     text.push_str(&checkpoints(output, summary));
@@ -72,7 +73,7 @@ fn page(output: &Output, summary: &Summary) -> String {
         .map(|touched| format!("{} ({})", path(touched.path()), counted(touched.checkpoints(), "checkpoint")))
         .collect();
     let n = most.len();
-    section(&mut text, "Changed longest", most.into_iter(), n, output);
+    section(&mut text, "Changed in most checkpoints", most.into_iter(), n, output);
     let files = summary.files_modified().iter().map(path);
     section(&mut text, "Files touched", files, summary.files_modified().len(), output);
     text
@@ -113,12 +114,12 @@ fn checkpoints(output: &Output, summary: &Summary) -> String {
     }
     let mut text = shown.lines();
     if hidden > 0 {
-        let _ = writeln!(text, "{}", dim(&format!("  {} before these: -v shows all", count(hidden as u64))));
+        let _ = writeln!(text, "{}", dim(&format!("  and {} earlier (-v shows all)", count(hidden as u64))));
     }
     text
 }
 
-/// What git's lists held, in their order: modified, staged, untracked.
+/// The number of modified (M), staged (S) and untracked (?) paths.
 fn changed(line: &SummaryLine) -> String {
     let git = line.git_status();
     let kinds = [(git.modified(), "M"), (git.staged(), "S"), (git.untracked(), "?")];
@@ -134,7 +135,8 @@ fn memory(text: &mut String, summary: &Summary) {
     let _ = writeln!(text, "\n{}  {} {} to {}", bold("Memory"), sparks(&rss), bytes(least), bytes(*most));
 }
 
-/// A line that goes up and down with the numbers, from nothing to the largest; of many, the largest of each stretch.
+/// A one-line graph, scaled from zero to the largest number. If there are too many numbers, each column shows
+/// the maximum of its group.
 fn sparks(numbers: &[u64]) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = numbers.iter().max().copied().unwrap_or_default().max(1);
@@ -179,7 +181,7 @@ fn section(text: &mut String, name: &str, all: impl Iterator<Item = String>, n: 
         let _ = writeln!(text, "  {}", clean(&line));
     }
     if n > most {
-        let _ = writeln!(text, "{}", dim(&format!("  and {} more: -v shows all", count((n - most) as u64))));
+        let _ = writeln!(text, "{}", dim(&format!("  and {} more (-v shows all)", count((n - most) as u64))));
     }
 }
 

@@ -1,5 +1,6 @@
-//! What `run` says about the command it runs: lines of JSON for programs, on stderr or in a file, since stdout is the
-//! command's; for people a line while it runs, where the terminal is free, and how it went.
+//! Reports what happens while `run` supervises a command. Programs get JSON lines on stderr or in a file,
+//! because stdout belongs to the command. People get a progress line, if the command does not use the
+//! terminal, and a summary at the end.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -18,27 +19,27 @@ use crate::supervise::ProgramExit;
 
 const SCHEMA: &str = "milepost.run/1";
 
-/// How it went.
+/// The result of a supervised command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
     command: String,
     result: OutcomeResult,
     duration_ms: u64,
-    /// The code that is passed through; null for a command that never started.
+    /// The exit code that is passed through. Null if the command did not start.
     exit: Option<u8>,
     signal: Option<i32>,
-    /// How many checkpoints this command has.
+    /// Number of checkpoints saved for this command.
     checkpoints: u64,
-    /// How many files were touched since the run began; null where nobody looked.
+    /// Number of files touched since the run began. Null without a capture.
     pub(crate) files_modified: Option<u64>,
-    /// The most memory it used, as far as was seen.
+    /// The largest observed memory usage, in bytes.
     pub(crate) peak_rss: Option<u64>,
     #[serde(skip)]
     words: String,
 }
 
 impl Summary {
-    /// How a command went.
+    /// Creates the summary of a command from its outcome.
     pub(crate) fn of(outcome: &Outcome, ending: Option<&ProgramExit>, checkpoints: u64) -> Self {
         Self {
             command: outcome.name.clone(),
@@ -53,7 +54,7 @@ impl Summary {
         }
     }
 
-    /// How it went, for people.
+    /// The summary for people.
     fn lines(&self, run: &RunId) -> String {
         let took = milepost::format_duration(Duration::from_millis(self.duration_ms));
         let ending = match self.result {
@@ -75,47 +76,47 @@ struct Document<'a> {
     summary: Option<&'a Summary>,
 }
 
-/// Tells what happens while a command runs.
+/// Reports events while a command runs.
 pub(crate) struct Reporter {
     output: Output,
     run: RunId,
     events: Option<Mutex<File>>,
-    /// Whether the terminal is free for a line of ours.
+    /// Whether to show a progress line.
     line: bool,
 }
 
 impl Reporter {
-    /// Tells on the screen, and in a file where one is given.
+    /// Creates a reporter that writes to the terminal and, if given, to the file `events`.
     pub(crate) fn new(output: &Output, run: &RunId, events: Option<File>) -> Self {
-        // The command has the same streams: where one of them that it talks or listens on is a terminal, that is its own.
+        // The command shares these streams. If its stdin or stdout is a terminal, the terminal belongs to it.
         let free = io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal();
         let line = free && !output.json && !output.quiet;
         Self { output: output.clone(), run: run.clone(), events: events.map(Mutex::new), line }
     }
 
-    /// Tells about a checkpoint.
+    /// Reports a checkpoint.
     pub(crate) fn checkpoint(&self, saved: &RecordedSave) {
         self.document(Some(saved), None);
         if self.line {
             let at = match saved {
                 SaveResult::Stored(saved) => format!("{}@{}", saved.run_id(), saved.sequence()),
-                SaveResult::Queued(_, queued) => format!("{} (waiting)", queued.snapshot_id),
+                SaveResult::Queued(_, queued) => format!("{} (queued)", queued.snapshot_id),
             };
             let now = milepost::Clock::now(&milepost::internal::clock::SystemClock);
             let text = format!("milepost: {at} saved {}", now.strftime("%H:%M:%S UTC"));
             let text = if self.output.colours(&io::stderr()) { dim(&text) } else { text };
-            // What the command says next stands over it.
+            // The next output of the command overwrites this line.
             self.output.draw(&text);
         }
     }
 
-    /// Says something that the person has to know.
+    /// Writes a warning.
     pub(crate) fn warn(&self, text: &str) {
         self.clear();
         self.output.message(&format!("Warning: {text}"));
     }
 
-    /// Tells how it went.
+    /// Reports the end of the command.
     pub(crate) fn ended(&self, saved: Option<&RecordedSave>, summary: &Summary) {
         self.clear();
         self.document(saved, Some(summary));
@@ -144,7 +145,7 @@ impl Reporter {
             (Some(file), Ok(line)) => {
                 let line = format!("{}\n", escape::json(&line));
                 let mut file = file.lock().unwrap_or_else(|e| e.into_inner());
-                // In one piece, so that a reader never sees half a line. A full disk is the command's matter, not this.
+                // One write, so a reader never sees a partial line. A failed write must not stop the command.
                 let _ = file.write_all(line.as_bytes());
             }
             _ => self.output.write_json_line(&document),

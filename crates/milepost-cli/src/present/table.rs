@@ -1,6 +1,6 @@
-//! Tables with one line per entry that fit the width of the terminal.
-//! If a table is too wide, columns of text are truncated with `…` first, then optional columns are left out. Ids, states
-//! and times are never cut, so that they can be read and copied. Without a terminal nothing is truncated.
+//! Tables with one line per entry that fit the terminal. If a table is too wide, text columns are truncated
+//! with `…`, then optional columns are omitted. Ids, states and times are never truncated, so they can be
+//! copied. Output without a width limit is not truncated.
 
 use std::fmt::Write as _;
 
@@ -13,62 +13,62 @@ use super::{Output, format};
 
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// Characters of a short id that are shown, more only if they are needed to identify it.
+/// Number of characters shown of a short id. More are shown if they are needed to identify it.
 const SHORT_ID: usize = 8;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     heading: &'static str,
-    /// The width down to which the column may be truncated; `None` if its content must stay whole.
+    /// Minimum width after truncation. `None` if the content must not be truncated.
     min_width: Option<usize>,
-    /// Columns with the lowest rank are left out first; those without a rank always stay.
+    /// The column with the lowest rank is omitted first. A column without a rank is never omitted.
     rank: Option<u8>,
     right: bool,
 }
 
 impl Column {
-    /// A column whose content stays whole.
+    /// A column whose content is never truncated.
     pub(crate) const fn new(heading: &'static str) -> Self {
         Self { heading, min_width: None, rank: None, right: false }
     }
 
-    /// A column of text, which may be truncated down to `min_width`.
+    /// A text column that may be truncated down to `min_width`.
     pub(crate) const fn text(heading: &'static str, min_width: usize) -> Self {
         Self { min_width: Some(min_width), ..Self::new(heading) }
     }
 
-    /// Lets the column be left out if it is empty, or if the table is too wide. The lowest rank goes first.
+    /// Omits the column if it is empty or the table is too wide. The lowest rank is omitted first.
     pub(crate) const fn optional(self, rank: u8) -> Self {
         Self { rank: Some(rank), ..self }
     }
 
-    /// Aligns the column to the right.
+    /// Right-aligns the column.
     pub(crate) const fn right(self) -> Self {
         Self { right: true, ..self }
     }
 }
 
-/// A cell: text that was made safe, and how it looks.
+/// A cell: escaped text and its style.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     text: String,
-    /// The end of the cell, which is kept if the text is truncated.
+    /// Follows the text and is never truncated.
     suffix: String,
     style: Style,
-    /// Where the content begins, after text such as the lines of a tree.
+    /// The byte offset of the content, after text such as the lines of a tree.
     start: usize,
-    /// Bytes at the start of the content that are emphasised; the rest is dimmed.
+    /// Number of bytes at the start of the content in bold. The rest is dimmed.
     emphasised: Option<usize>,
 }
 
 impl Cell {
-    /// Gives the cell a colour.
+    /// Sets the colour.
     pub(crate) fn colour(self, colour: AnsiColor) -> Self {
         Self { style: colour.on_default(), ..self }
     }
 
-    /// Puts text before the content.
+    /// Puts plain text before the content.
     pub(crate) fn behind(self, before: &str) -> Self {
         Self { text: format!("{before}{}", self.text), start: before.len(), ..self }
     }
@@ -81,7 +81,7 @@ impl Cell {
         self.text.is_empty() && self.suffix.is_empty()
     }
 
-    /// The styled content within `width` columns.
+    /// The styled content, truncated to `width` columns.
     pub(crate) fn render(&self, width: usize) -> String {
         let text = truncate(&self.text, width.saturating_sub(self.suffix.width()));
         let suffix = &self.suffix;
@@ -97,17 +97,17 @@ impl Cell {
     }
 }
 
-/// Recorded text in a cell.
+/// A cell with recorded text, escaped.
 pub(crate) fn cell(text: impl AsRef<str>) -> Cell {
     Cell { text: format::clean(text.as_ref()), ..Cell::default() }
 }
 
-/// A status in its colour.
+/// A cell with a status in its colour.
 pub(crate) fn status(status: Status) -> Cell {
     state(status.as_str())
 }
 
-/// The state of a run, or a status, in its colour.
+/// A cell with a run state or a status in its colour.
 pub(crate) fn state(name: &str) -> Cell {
     match name {
         "failed" | "damaged" | "stopped" | "stalled" | "presumed dead" => cell(name).colour(AnsiColor::Red),
@@ -117,7 +117,8 @@ pub(crate) fn state(name: &str) -> Cell {
     }
 }
 
-/// The short id of a checkpoint, of which the first `unique` characters identify it; an id without a short form in full.
+/// A cell with the short id of a checkpoint. Its first `unique` characters, which identify it, are in bold.
+/// An id without a short form is shown in full.
 pub(crate) fn checkpoint(id: &CheckpointId, unique: Option<usize>) -> Cell {
     match (id.short(), unique) {
         (Some(short), Some(unique)) => {
@@ -128,17 +129,17 @@ pub(crate) fn checkpoint(id: &CheckpointId, unique: Option<usize>) -> Cell {
     }
 }
 
-/// The name of a run: the short form of a generated id, or the name that the caller chose.
+/// A cell with the short form of a generated run id, or the name that the user chose.
 pub(crate) fn run(id: &RunId) -> Cell {
     cell(id.short().unwrap_or(id.as_str()))
 }
 
-/// A checkpoint by its run and number. The number stays if the name of the run is truncated.
+/// A cell with `RUN@NUMBER`. The number is kept if the name of the run is truncated.
 pub(crate) fn numbered(id: &RunId, sequence: u64) -> Cell {
     Cell { suffix: format!("@{sequence}"), ..run(id) }
 }
 
-/// Shortens a text to `width` columns; the last one is `…` if something is missing.
+/// Truncates text to `width` columns, with `…` at the end if anything is missing.
 pub(crate) fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -164,19 +165,19 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table, as wide as the output allows.
+    /// Creates an empty table that fits the width of the output.
     pub(crate) fn new(output: &Output, columns: &[Column]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new(), width: output.width() }
     }
 
-    /// Adds a row. Cells that are missing at its end are empty.
+    /// Adds a row. Missing cells at the end are empty.
     pub(crate) fn add_row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut row: Vec<_> = cells.into_iter().collect();
         row.resize(self.columns.len(), Cell::default());
         self.rows.push(row);
     }
 
-    /// The table's lines, without blanks at their ends.
+    /// The table as text, without trailing spaces.
     pub(crate) fn lines(&self) -> String {
         let widths = self.layout();
         let mut text = String::new();
@@ -207,7 +208,7 @@ impl Table {
         text.push('\n');
     }
 
-    /// The width of each column; `None` for those that are left out.
+    /// The width of each column. `None` for omitted columns.
     fn layout(&self) -> Vec<Option<usize>> {
         let widest = |i: usize| self.rows.iter().map(|row| row[i].width()).max().unwrap_or_default();
         let is_empty = |i: usize| self.rows.iter().all(|row| row[i].is_empty());
@@ -227,7 +228,7 @@ impl Table {
             let Some(dropped) = dropped.min_by_key(|&&i| self.columns[i].rank).copied() else { break };
             shown.retain(|&i| i != dropped);
         }
-        // Every column gets its smallest width; what is left goes to those that need the least more.
+        // Every column gets its minimum width. The remaining space is shared, smallest needs first.
         let mut left = width.saturating_sub(shown.iter().map(|&i| smallest(i)).sum::<usize>() + gaps(&shown));
         let mut growing = shown.clone();
         growing.sort_by_key(|&i| natural[i] - smallest(i));
@@ -264,12 +265,12 @@ mod tests {
     fn text_is_truncated_and_ids_stay_whole() {
         let row = &["wwcy5t21", "claude-code-79e631f5", "manual", "a summary of several words"][..];
         insta::assert_snapshot!(table(Some(50), &COLUMNS, &[row]), @r"
-        ID        RUN              SOURCE  SUMMARY
-        wwcy5t21  claude-code-7…   manual  a summary of se…
+        ID        RUN            SOURCE  SUMMARY
+        wwcy5t21  claude-code-…  manual  a summary of sev…
         ");
         insta::assert_snapshot!(table(Some(30), &COLUMNS, &[row]), @r"
         ID        RUN      SUMMARY
-        wwcy5t21  claude…  a summar…
+        wwcy5t21  claude…  a summary…
         ");
         assert!(table(None, &COLUMNS, &[row]).contains("a summary of several words"));
     }

@@ -1,4 +1,4 @@
-//! The answer to a question about a task.
+//! The result of `task is`: prints nothing as text, and reports the result in the exit code.
 
 use milepost::model::{RunId, Task};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::{Document, Note, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
-/// Whether a task has a status.
+/// Whether a task has the requested status.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.task/1")]
 pub(crate) struct TaskAnswer {
@@ -23,8 +23,8 @@ impl Document for TaskAnswer {
     }
 
     fn notes(&self) -> Vec<Note> {
-        let status = self.task.as_ref().map_or("not known", Task::status);
-        vec![Note::Detail(format!("task {} of {} is {status}", self.task_id, self.run_id))]
+        let status = self.task.as_ref().map_or("unknown", Task::status);
+        vec![Note::Detail(format!("Task {} of {} is {status}", self.task_id, self.run_id))]
     }
 
     fn error(&self) -> Option<CommandError> {

@@ -1,4 +1,4 @@
-//! What `import`, `export` and `copy` did.
+//! The results of `import`, `export` and `copy`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::{Document, Note, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
-/// How many lines of one kind people are shown.
+/// Maximum number of lines of each kind in text output.
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub(crate) struct ImportDocument {
     patch: Patch,
 }
 
-/// What became of the uncommitted changes in a bundle.
+/// The uncommitted changes in a bundle.
 pub(crate) enum Patch {
     None,
     Available,
@@ -41,7 +41,7 @@ pub(crate) enum Patch {
 }
 
 impl ImportDocument {
-    /// `root` is where the project is checked out.
+    /// Creates the document. `root` is the folder of the checkout.
     pub(crate) fn new(report: ImportReport, patch: Patch, dry_run: bool, root: &Path) -> Self {
         let commit = report.commit().clone();
         let distance = commit.as_deref().map(|commit| commit_distance(root, commit).to_string());
@@ -60,17 +60,16 @@ impl Document for ImportDocument {
             line.push_str(&format!(" into {}", counted(report.runs().len() as u64, "run")));
         }
         if report.unchanged() > 0 {
-            line.push_str(&format!(", {} there already", report.unchanged()));
+            line.push_str(&format!(", {} already present", report.unchanged()));
         }
         output.write_text(&format!("{line}\n"))?;
         if report.replaced() > 0 {
             let n = counted(report.replaced(), "secret");
-            output.message(&format!("{n} replaced; `milepost show` says where"));
+            output.message(&format!("{n} redacted; run `milepost show` for details"));
         }
         if let (Some(commit), Some(distance)) = (&self.commit, &self.distance) {
             let short: String = commit.chars().take(12).collect();
-            output
-                .message(&format!("its work stood on commit {short}; seen from there, here is: {distance}"));
+            output.message(&format!("The run was at commit {short} (this checkout: {distance})"));
         }
         Ok(())
     }
@@ -79,10 +78,10 @@ impl Document for ImportDocument {
         let line = match &self.patch {
             Patch::None => return Vec::new(),
             Patch::Available => {
-                "it brings uncommitted changes: --patch FILE writes them into a file".to_owned()
+                "The bundle has uncommitted changes; --patch FILE writes them to a file".to_owned()
             }
             Patch::Written(file) => {
-                format!("its uncommitted changes are in {0}: git apply {0}", file.display())
+                format!("Its uncommitted changes are in {0}; apply with `git apply {0}`", file.display())
             }
         };
         vec![Note::Message(line)]
@@ -95,16 +94,16 @@ impl Document for ImportDocument {
     fn error(&self) -> Option<CommandError> {
         let report = &self.report;
         let nothing = report.imported() + report.unchanged() == 0 && report.runs().is_empty();
-        // A line is a whole checkpoint of this program's own: one that is refused is missing, as in a copy.
+        // Every line is a checkpoint exported by this program, so a skipped line is a failure, as in a copy.
         if let (Some(Format::Jsonl), Some(first)) = (report.format(), report.skipped().first()) {
             let code = first.reason_code.unwrap_or(ReasonCode::CheckpointSchemaInvalid);
-            let message = format!("{} left out", counted(report.skipped().len() as u64, "line"));
+            let message = format!("{} skipped", counted(report.skipped().len() as u64, "line"));
             let exit = if nothing { Exit::Failed } else { Exit::Partly };
             return Some(CommandError::new(code, message).with_exit(exit));
         }
-        let error = CommandError::new(ReasonCode::CheckpointNotFound, "nothing was found to import");
+        let error = CommandError::new(ReasonCode::CheckpointNotFound, "found nothing to import");
         nothing.then(|| {
-            error.with_hint("PATH is the folder of the format, or the one around it").with_exit(Exit::Nothing)
+            error.with_hint("PATH must be the folder of the format, or its parent").with_exit(Exit::Nothing)
         })
     }
 }
@@ -115,14 +114,14 @@ fn write_notes(output: &Output, skipped: &[SkippedFile], warnings: &[ImportNote]
         let code =
             one.reason_code.map(|code| code.to_string()).filter(|code| !reason.contains(code.as_str()));
         let code = code.map_or(String::new(), |code| format!(" ({code})"));
-        output.message(&format!("skipped {}: {reason}{code}", clean(&one.path)));
+        output.message(&format!("Skipped {}: {reason}{code}", clean(&one.path)));
     }
     for one in warnings.iter().take(SHOWN) {
         output.message(&format!("Warning: {}: {}", clean(&one.path), clean(&one.message)));
     }
     let more = skipped.len().saturating_sub(SHOWN) + warnings.len().saturating_sub(SHOWN);
     if more > 0 {
-        output.message(&format!("and {more} more: --json lists all"));
+        output.message(&format!("… and {more} more (--json lists all)"));
     }
 }
 
@@ -143,7 +142,7 @@ pub(crate) struct ExportDocument {
     path: PathBuf,
     #[serde(skip)]
     events: u64,
-    /// Bytes of uncommitted changes that a bundle takes along.
+    /// Size of the uncommitted changes in the bundle, in bytes.
     #[serde(skip)]
     patch: Option<u64>,
 }
@@ -185,18 +184,18 @@ impl Document for ExportDocument {
     fn render(&self, output: &Output) -> Result<()> {
         write_notes(output, &self.skipped, &self.warnings);
         for Secret { path, rules } in self.secrets.iter().take(SHOWN) {
-            output.message(&format!("Warning: {path} holds a secret ({rules})"));
+            output.message(&format!("Warning: {path} contains a secret ({rules})"));
         }
         if !self.lost_fields.is_empty() {
             let lost: Vec<_> = self.lost_fields.iter().map(String::as_str).collect();
-            output.message(&format!("{} cannot hold: {}", self.format, lost.join(", ")));
+            output.message(&format!("Fields that {} does not support: {}", self.format, lost.join(", ")));
         }
         let n = counted(self.exported, "checkpoint");
         if self.format == Format::Bundle {
             let mut leaves = vec![n.clone(), counted(self.events, "event")];
             leaves
                 .extend(self.patch.map(|bytes| format!("{} of uncommitted changes", counted(bytes, "byte"))));
-            output.message(&format!("what leaves: {}, with everything they say", leaves.join(", ")));
+            output.message(&format!("The bundle contains {}, in full", leaves.join(", ")));
         }
         let would = if self.dry_run { "would be written to" } else { "written to" };
         let files = counted(self.files.len() as u64, "file");
@@ -254,14 +253,14 @@ impl Document for CopyDocument {
             output.message(&format!("{}: {}", one.path, one.message));
         }
         let mut line = format!(
-            "{} copied, {} there already, in {}",
+            "{} copied, {} already present, in {}",
             counted(self.copied, "checkpoint"),
             self.unchanged,
             counted(self.runs, "run")
         );
         if let Some(verified) = &self.verified {
             let found = match verified.differences.len() as u64 {
-                0 => "no difference".to_owned(),
+                0 => "no differences".to_owned(),
                 n => counted(n, "difference"),
             };
             line.push_str(&format!("; {} compared: {found}", counted(verified.checked, "checkpoint")));
@@ -277,7 +276,7 @@ impl Document for CopyDocument {
         let differences = self.verified.as_ref().map_or(0, |verified| verified.differences.len());
         let (message, exit) = match (differences as u64, self.skipped.len() as u64) {
             (0, 0) => return None,
-            (0, n) => (format!("{} left out", counted(n, "damaged checkpoint")), Exit::Partly),
+            (0, n) => (format!("{} skipped", counted(n, "damaged checkpoint")), Exit::Partly),
             (n, _) => (format!("the stores differ in {}", counted(n, "place")), Exit::Damaged),
         };
         Some(CommandError::new(ReasonCode::CheckpointIntegrityMismatch, message).with_exit(exit))

@@ -1,4 +1,5 @@
-//! What `trust` shows: a store and settings that came from elsewhere, and what became of them.
+//! The results of `trust`: the store and settings to review, the trusted stores, a revocation, or accepted
+//! saves.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ pub(crate) enum TrustDocument {
     Outbox(AcceptedSaves),
 }
 
-/// What is there to trust.
+/// The store and settings that need trust, or were trusted.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.trust/1")]
 pub(crate) struct Offer {
@@ -32,30 +33,30 @@ pub(crate) struct Offer {
     pub(crate) store_id: Option<StoreId>,
     /// `trusted`, `new` or `foreign`.
     pub(crate) state: &'static str,
-    /// Why it is foreign.
+    /// The reason why it is foreign.
     pub(crate) why: Option<String>,
     pub(crate) runs: Option<u64>,
     pub(crate) checkpoints: Option<u64>,
-    /// The configuration file, and the guarded values in it that are not trusted yet.
     pub(crate) config: String,
+    /// The guarded values in the configuration file that are not trusted yet.
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) trusted: bool,
 }
 
-/// The stores of this user.
+/// The stores that this user created or trusted.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.trust/1")]
 pub(crate) struct TrustedStores {
     pub(crate) stores: Vec<StoreRecord>,
 }
 
-/// Saves of the outbox that were accepted.
+/// Saves from the outbox that were accepted.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.trust/1")]
 pub(crate) struct AcceptedSaves {
     pub(crate) unsigned: Vec<PathBuf>,
     pub(crate) accepted: u64,
-    /// Accepted saves that could not be stored, and why.
+    /// Accepted saves that could not be stored, with the reason.
     #[serde(skip)]
     pub(crate) refused: Vec<(PathBuf, String)>,
 }
@@ -66,7 +67,7 @@ pub(crate) struct AcceptedSaves {
 pub(crate) struct Revocation {
     pub(crate) store: String,
     pub(crate) revoked: bool,
-    /// Whether a folder above it is still trusted.
+    /// Whether a parent folder is still trusted.
     #[serde(skip)]
     pub(crate) covered: bool,
 }
@@ -75,7 +76,7 @@ impl Document for TrustDocument {
     fn render(&self, output: &Output) -> Result<()> {
         let text = match self {
             Self::Offer(offer) if offer.trusted => {
-                format!("{} is trusted on this machine; `milepost trust --revoke` undoes it\n", offer.store)
+                format!("{} is trusted on this machine; undo with `milepost trust --revoke`\n", offer.store)
             }
             Self::Offer(offer) if offer.is_empty() => {
                 format!("{}Nothing here needs your trust.\n", offer.describe())
@@ -93,7 +94,7 @@ impl Document for TrustDocument {
             }
             Self::Revoke(revocation) => {
                 if revocation.covered {
-                    output.message("MILEPOST_TRUST or trust.paths still names a folder above it");
+                    output.message("Warning: MILEPOST_TRUST or trust.paths still trusts a parent folder");
                 }
                 match revocation.revoked {
                     true => format!("{} is no longer trusted, in any project\n", revocation.store),
@@ -122,18 +123,18 @@ impl Document for TrustDocument {
             Self::List(_) => None,
             Self::Revoke(one) => one.revoked.then(|| format!("{} is no longer trusted", one.store)),
             Self::Outbox(saves) => (!saves.unsigned.is_empty())
-                .then(|| format!("{} checkpoints of the outbox were saved", saves.accepted)),
+                .then(|| format!("{} checkpoints from the outbox were saved", saves.accepted)),
         }
     }
 }
 
 impl Offer {
-    /// Whether nothing needs trust.
+    /// Whether nothing needs to be trusted.
     pub(crate) fn is_empty(&self) -> bool {
         self.state != "foreign" && self.settings.is_empty()
     }
 
-    /// What it holds, above the question.
+    /// The description above the question.
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         let _ = writeln!(text, "{}     {}", bold("Store"), clean(&self.store));
@@ -159,7 +160,7 @@ impl Offer {
     }
 }
 
-/// A value in full: a list with one element on a line, and long texts over several lines.
+/// A value in full. A list has one element per line, and long text is wrapped.
 fn value_lines(value: &str) -> String {
     let parsed = format!("v = {value}").parse::<toml::Table>().ok();
     let list = parsed.as_ref().and_then(|table| table.get("v")?.as_array());
@@ -173,7 +174,7 @@ fn value_lines(value: &str) -> String {
     }
 }
 
-/// Text over as many lines as it needs.
+/// Text, wrapped at a fixed width.
 fn broken(text: &str) -> String {
     const WIDTH: usize = 64;
     let characters: Vec<char> = one_line(text).chars().collect();
@@ -181,11 +182,11 @@ fn broken(text: &str) -> String {
     lines.join("\n            ")
 }
 
-/// Saves without a signature, above the question.
+/// The description of unsigned saves above the question.
 pub(crate) fn describe_unsigned(all: &[PendingSave]) -> Vec<String> {
     let n = counted(all.len() as u64, "save");
     let mut lines =
-        vec![format!("{n} in the outbox without your signature. Anybody could have put them there:")];
+        vec![format!("The outbox has {n} without your signature. Anyone could have put them there:")];
     for one in all {
         if let PendingState::Unsigned { run_id, summary, sizes: [brief, state, changes], .. } = &one.state {
             let about = summary.as_deref().map(clean).unwrap_or_default();

@@ -1,10 +1,11 @@
-//! How the work stands, in lines for people: the same in a run and in a checkpoint.
+//! Formats the work of a run or a checkpoint as lines for people: criteria, tasks, steps, outcomes, decisions
+//! and the log.
 
 use milepost::model::{Criterion, CriterionStatus, Decision, LogLine, Outcome, StepState, Task};
 
 use super::format;
 
-/// Criteria, with a sign for each.
+/// One line per criterion, with a checkbox.
 pub(crate) fn criteria(criteria: &[Criterion]) -> Vec<String> {
     let line = |c: &Criterion| {
         let sign = match c.status {
@@ -17,7 +18,7 @@ pub(crate) fn criteria(criteria: &[Criterion]) -> Vec<String> {
     criteria.iter().map(line).collect()
 }
 
-/// Tasks, with a sign for each, and their own subtasks below them.
+/// One line per task, with a checkbox, followed by its subtasks.
 pub(crate) fn tasks(tasks: &[Task]) -> Vec<String> {
     let line = |indent: &str, t: &Task| {
         let sign = match (t.is_completed(), t.is_failed(), t.status()) {
@@ -38,7 +39,7 @@ pub(crate) fn tasks(tasks: &[Task]) -> Vec<String> {
     lines
 }
 
-/// The step, its plan, and what comes next.
+/// The step, its plan and its next actions.
 pub(crate) fn step(step: &StepState) -> Vec<String> {
     let ordinal = step.step_ordinal.map_or(String::new(), |n| format!("{n}. "));
     let status = step.step_status.map_or(String::new(), |s| format!(" ({s})"));
@@ -50,7 +51,7 @@ pub(crate) fn step(step: &StepState) -> Vec<String> {
     lines
 }
 
-/// How commands ended.
+/// One line per outcome.
 pub(crate) fn outcomes(outcomes: &[Outcome]) -> Vec<String> {
     let line = |o: &Outcome| {
         let more = if o.summary.is_empty() { String::new() } else { format!(": {}", o.summary) };
@@ -59,16 +60,16 @@ pub(crate) fn outcomes(outcomes: &[Outcome]) -> Vec<String> {
     outcomes.iter().map(line).collect()
 }
 
-/// Decisions, and what each replaces.
+/// One line per decision, with the decision it replaces.
 pub(crate) fn decisions(decisions: &[Decision]) -> Vec<String> {
     let line = |d: &Decision| match &d.supersedes {
-        Some(old) => format!("{} (instead of: {old})", d.text),
+        Some(old) => format!("{} (replaces: {old})", d.text),
         None => d.text.clone(),
     };
     decisions.iter().map(line).collect()
 }
 
-/// The log.
+/// One line per log entry.
 pub(crate) fn log(log: &[LogLine]) -> Vec<String> {
     log.iter().map(|line| format!("{} {}", format::time(line.at), line.text)).collect()
 }

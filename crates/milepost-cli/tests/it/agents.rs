@@ -319,7 +319,7 @@ fn everywhere_covers_the_user_and_every_project() {
         env.run(&["agents", "uninstall", "--all", "--everywhere"])
             .exits(0)
             .stdout
-            .contains("nothing to take back")
+            .contains("Nothing is set up here")
     );
 }
 

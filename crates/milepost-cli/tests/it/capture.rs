@@ -299,7 +299,7 @@ fn a_checkpoint_is_saved_if_git_is_unavailable() {
     assert!(begun.elapsed() < Duration::from_millis(3500), "{:?}", begun.elapsed());
     assert!(child.wait().unwrap().success());
     let first = env.json(&["show", "slow@1"])["checkpoint"].clone();
-    assert!(first["workspace"]["skipped"][0].as_str().unwrap().contains("beside the command"), "{first}");
+    assert!(first["workspace"]["skipped"][0].as_str().unwrap().contains("in the background"), "{first}");
     let second = env.json(&["show", "slow@2"])["checkpoint"].clone();
     assert_eq!(second["source_details"], json!(["timer", "late_capture"]));
     assert!(second["workspace"]["git"]["error"].as_str().unwrap().contains("longer than 5 s"));

@@ -97,7 +97,7 @@ fn worktrees_share_a_store_and_continue_their_own_runs() {
         assert_eq!(again["run_id"], id.as_str());
         let shown = env.run_in(place, &["runs"]).exits(0).stdout;
         let starred: Vec<_> = shown.lines().filter(|line| line.trim_start().starts_with('*')).collect();
-        assert!(starred.len() == 1 && starred[0].contains(id.as_str()), "{shown}");
+        assert!(starred.len() == 1 && starred[0].contains(&id[21..]), "{shown}");
     }
     let list = env.json(&["runs"]);
     let branches: Vec<_> =

@@ -65,7 +65,7 @@ fn invalid_lines_are_reported_and_the_others_are_imported() {
     let listed = env.json(&["--store", "fresh.db", "list"]);
     assert_eq!(listed["checkpoints"].as_array().unwrap().len(), 2);
     let ran = env.run(&["--store", "fresh.db", "import", "jsonl", "mixed.jsonl"]).exits(3);
-    assert!(ran.stderr.contains("skipped line 2: ") && ran.stderr.contains("4 lines left out"), "{ran:#?}");
+    assert!(ran.stderr.contains("Skipped line 2: ") && ran.stderr.contains("4 lines skipped"), "{ran:#?}");
     // Importing nothing at all is a failure.
     env.write("bad.jsonl", "{}\n");
     env.run(&["--store", "fresh.db", "import", "jsonl", "bad.jsonl"]).exits(1);

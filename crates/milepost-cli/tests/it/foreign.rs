@@ -328,7 +328,7 @@ fn a_bundle_is_imported_and_continued_in_another_clone() {
     env.run(&["note", "waits", "--run", "nightly"]).exits(0);
     let ran = env.run(&["export", "bundle", "nightly", "../n.bundle", "--with-patch"]).exits(0);
     assert!(
-        ran.stderr.contains("what leaves: 1 checkpoint") && ran.stderr.contains("uncommitted"),
+        ran.stderr.contains("The bundle contains 1 checkpoint") && ran.stderr.contains("uncommitted"),
         "{}",
         ran.stderr
     );
@@ -396,7 +396,7 @@ fn copies_between_stores_have_no_differences() {
     env.run(&["copy", "--from", "files:b", "--to", "files:b", "--json"]).exits(2);
     let page = env.run(&["copy", "--from", "files:b", "--to", "sqlite:d.db", "--verify"]).exits(0);
     assert!(
-        page.stdout.contains("20 checkpoints copied") && page.stdout.contains("no difference"),
+        page.stdout.contains("20 checkpoints copied") && page.stdout.contains("no differences"),
         "{}",
         page.stdout
     );

@@ -20,9 +20,10 @@ fn init_creates_the_store_and_the_configuration_file_once() {
     assert_eq!(env.run(&["init", "--agents", "claude", "--json"]).exits(2).reason(), "usage");
     let shown = env.plain(&env.run(&["init"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @r#"
-    Store sqlite:[ROOT]/project/.git/milepost/milepost.db (was there already)
-    Config [ROOT]/project/milepost.toml (was there already)
-    What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that store on this machine, nowhere else.
+    Store sqlite:[ROOT]/project/.git/milepost/milepost.db (already exists)
+    Config [ROOT]/project/milepost.toml (already exists)
+    Summaries, tasks, state, briefs and the names of changed files are recorded in
+    this store and stay on this machine.
     Next: milepost save --summary "what you are doing"
     "#);
 }
@@ -316,7 +317,7 @@ fn only_one_of_four_concurrent_completions_takes_effect() {
             assert_eq!((did, had), (1, 3), "{store}: {answers:?}");
         }
         let again = env.run(&["complete", "latest"]).exits(0);
-        assert!(again.stdout.is_empty() && again.stderr.contains("was completed already"), "{again:#?}");
+        assert!(again.stdout.is_empty() && again.stderr.contains("was already completed"), "{again:#?}");
         let events = env.json(&["events", "--limit", "0"]);
         let kinds = events["events"].as_array().unwrap().iter();
         assert_eq!(kinds.filter(|event| event["type"] == "checkpoint_completed").count(), 5, "{store}");

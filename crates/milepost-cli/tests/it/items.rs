@@ -111,7 +111,7 @@ fn items_are_in_the_run_immediately_and_in_the_next_checkpoint() {
     assert_eq!(run["outcomes"][0]["name"], "edit");
     let page = env.run(&["runs", "r"]).exits(0).stdout;
     for line in
-        ["[x] c it holds", "files (instead of: SQLite)", "WARN tool_use edit (12 ms): 2 hunks", "- a line"]
+        ["[x] c it holds", "files (replaces: SQLite)", "WARN tool_use edit (12 ms): 2 hunks", "- a line"]
     {
         assert!(page.contains(line), "{line}: {page}");
     }

@@ -11,7 +11,7 @@ fn status_without_a_store_suggests_init() {
     let ran = env.run(&[]).exits(10);
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(env.plain(&ran.stdout), @"
-    No store here yet: sqlite:[ROOT]/project/.milepost/milepost.db is made by the first save.
+    No store here yet; the first save creates sqlite:[ROOT]/project/.milepost/milepost.db
 
     Next: milepost init
     ");
@@ -30,12 +30,12 @@ fn status_shows_open_runs() {
     env.save(&["--run", "over", "--status", "completed"]);
     let shown = env.plain(&env.run(&[]).exits(0).stdout);
     let (first, rest) = shown.split_once('\n').unwrap();
-    assert!(first.starts_with("Store sqlite:[ROOT]/project/.milepost/milepost.db, "), "{first}");
+    assert!(first.starts_with("Store sqlite:[ROOT]/project/.milepost/milepost.db ("), "{first}");
     insta::assert_snapshot!(rest, @"
 
-     RUN STATE WHY SAVED WHERE ABOUT
-     r open AGO here at work
-    1 run ended, last over (completed)
+    RUN STATE SAVED ABOUT
+    r open AGO at work
+    1 run ended, most recently over (completed)
 
     Next: milepost resume
     ");
@@ -62,14 +62,14 @@ fn list_and_runs_print_tables() {
     env.save(&["--run", "r", "--status", "failed"]);
     let shown = env.plain(&env.run(&["list"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
-     ID RUN SAVED SOURCE STATUS PHASE MARKS SUMMARY
-     CP r@2 AGO manual failed 4 BUILD a·[31mb
-     CP r@1 AGO manual in_progress 4 BUILD #t a·[31mb
+    ID RUN SAVED STATUS PHASE SOURCE MARKS SUMMARY
+    ID r@2 AGO failed 4 BUILD manual a·[31mb
+    ID r@1 AGO in_progress 4 BUILD manual #t a·[31mb
     ");
     let shown = env.plain(&env.run(&["runs"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
-        RUN TITLE STATUS LAST WRITE CHECKPOINTS WHERE OWNER
-     * r failed AGO 2 here -
+       RUN STATUS WRITTEN SAVES WHERE
+    * r failed AGO 2 here
     ");
 }
 
@@ -102,7 +102,7 @@ fn show_prints_a_page() {
       - next: print
 
     Content
-      state 3 B: `milepost state CP`
+      state 3 B; `milepost state ID` prints it
     ");
     let shown = env.run(&["runs", "r"]).exits(0).stdout;
     assert!(shown.contains("[!] t1 parse (failed)"), "{shown}");
@@ -118,7 +118,13 @@ fn checkpoint_references_are_resolved() {
     {
         assert_eq!(env.json(&["show", reference])["checkpoint"]["snapshot_id"], id.as_str(), "{reference}");
     }
-    assert_eq!(env.run(&["show", "cp_", "--json"]).exits(14).reason(), "checkpoint_ref_ambiguous");
+    // The random part of an id, the start of it, and the name of a run, which stands for its latest checkpoint.
+    for (reference, id) in [(&one[23..], &one), (&one[23..31], &one), (&two[23..33], &two), ("r", &two)] {
+        assert_eq!(env.json(&["show", reference])["checkpoint"]["snapshot_id"], id.as_str(), "{reference}");
+    }
+    let ambiguous = env.run(&["show", "cp_", "--json"]).exits(14);
+    assert_eq!(ambiguous.reason(), "checkpoint_ref_ambiguous");
+    assert!(ambiguous.stderr.contains("matches 2 checkpoints"), "{ambiguous:#?}");
     assert_eq!(env.run(&["show", "latest~2", "--json"]).exits(14).reason(), "checkpoint_not_found");
     assert_eq!(env.run(&["show", "r@9", "--json"]).exits(14).reason(), "checkpoint_not_found");
     assert_eq!(env.run(&["show", "x@1", "--json"]).exits(14).reason(), "run_not_found");

@@ -44,5 +44,6 @@ mod task;
 mod tools;
 mod trust;
 mod trust_abuse;
+mod widths;
 
 pub(crate) use environment::TestEnvironment;

@@ -25,7 +25,10 @@ fn a_save_reports_that_it_saved_when_stdout_fails() {
         assert_eq!(saved["task_summary"], summary.as_str());
         let id = saved["snapshot_id"].as_str().unwrap();
         assert_eq!(code, 3, "{said}");
-        assert!(said.contains(&format!("checkpoint {id} was saved; only the output failed")), "{said}");
+        assert!(
+            said.contains(&format!("checkpoint {id} was saved, but the output could not be written")),
+            "{said}"
+        );
         assert!(said.contains("output_failed") && !said.contains("atomic_write"), "{said}");
     }
 }
@@ -50,7 +53,7 @@ fn every_command_reports_its_change_when_stdout_fails() {
         (&["complete", "latest", "--run", "gone"], "is completed"),
         (&["delete", "gone", "--yes"], "run gone was deleted"),
         (&["prune", "--yes"], "the store was pruned"),
-        (&["doctor", "--fix"], "mended"),
+        (&["doctor", "--fix"], "fixed"),
         (&["import", "jsonl", "r.jsonl", "--store", "other.db"], "1 checkpoint imported"),
         (&["export", "bundle", "r", "r.bundle"], "1 checkpoint exported"),
         (&["copy", "--from", "other.db", "--to", "files:f"], "1 checkpoint copied"),
@@ -58,12 +61,15 @@ fn every_command_reports_its_change_when_stdout_fails() {
     ] {
         let (code, said) = on_full_disk(&env, args);
         assert_eq!(code, 3, "{args:?}: {said}");
-        assert!(said.contains(done) && said.contains("only the output failed"), "{args:?}: {said}");
+        assert!(
+            said.contains(done) && said.contains("but the output could not be written"),
+            "{args:?}: {said}"
+        );
     }
     assert_eq!(env.run(&["runs", "gone"]).code, 14);
     // Commands that only read have no change to report.
     for args in [&["list"][..], &["show"], &["status"], &["prune", "--dry-run"], &["verify"]] {
         let (code, said) = on_full_disk(&env, args);
-        assert!(code == 1 && !said.contains("only the output failed"), "{args:?}: {said}");
+        assert!(code == 1 && !said.contains("but the output could not be written"), "{args:?}: {said}");
     }
 }

@@ -241,7 +241,7 @@ fn a_projects_allow_list_applies_once_it_is_trusted() {
 
     env.trust_project();
     let ran = env.run(&save).exits(0);
-    assert!(!ran.stderr.contains("replaced"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("redacted"), "{}", ran.stderr);
     assert!(newest(&env, "r").contains("password=hunter2x"));
     let shown = env.json(&["config", "show"]).to_string();
     assert!(shown.contains("hunter2x, fixture-*"), "{shown}");
@@ -308,7 +308,7 @@ fn allowed_values_are_kept_in_every_kind_of_input() {
 fn show_explains_how_to_allow_a_false_positive() {
     let env = TestEnvironment::repository();
     let ran = env.run(&["save", "--run", "r", "--summary", "password=hunter2x"]).exits(0);
-    assert!(ran.stderr.contains("how to allow a false positive"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("run `milepost show` for details"), "{}", ran.stderr);
     let shown = env.run(&["show"]).exits(0).stdout;
     assert!(shown.contains("/task_summary: password 1") && shown.contains("`redact.allow`"), "{shown}");
 }

@@ -12,7 +12,7 @@ use crate::fs::{atomic, bounded};
 
 /// Number of commits after which a long-lived connection copies the WAL back and restarts it in place. Later
 /// commits overwrite the file, and syncing a file that does not grow takes half the time.
-const LONG_WAL_COMMITS: i32 = 128;
+const LONG_WAL_COMMITS: i32 = 160;
 /// Bounds of that threshold in pages. A WAL below the first is never copied back; above the second, always.
 const LONG_WAL_PAGES: (i32, i32) = (512, 4096);
 /// Number of commits after which the WAL is emptied when the store is closed, because every process that
