@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use milepost::ReasonCode;
 
 use crate::command::Command;
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
+use crate::parse_error::{unknown_command, usage_error};
 use crate::present::Output;
-use crate::present::escape::clean;
 use crate::present::reference::HelpDocument;
 
 /// The lines below the short help.
@@ -72,7 +71,7 @@ pub(crate) struct Global {
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
-    let cli = match parse_single_command(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
+    let cli = match parse_single_command(&arguments).map_or_else(|| parse(&arguments), Ok) {
         Ok(cli) => cli,
         Err(e) => return report_parse_error(&e, &arguments, json),
     };
@@ -81,6 +80,12 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(output.fail(&error)),
     }
+}
+
+/// Parses with all commands.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = full_command().try_get_matches_from(arguments)?;
+    Cli::from_arg_matches(&matches)
 }
 
 /// Parses with the one command that is named: making all of them takes a good part of a short command's time.
@@ -112,45 +117,51 @@ fn dispatch(cli: Cli, output: &Output) -> Result<()> {
     context.end()
 }
 
-/// Help, the version, or what is wrong with the arguments.
+/// Prints help or the version, or reports what is wrong with the arguments.
 fn report_parse_error(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
-    let output = Output::for_color(anstream::ColorChoice::Auto);
+    let output = Output::for_color(color_choice(arguments));
     if !e.use_stderr() {
         // A reader that has gone away needs no help.
         let _ = output.present(&HelpDocument::of_text(&e.render()));
         return ExitCode::SUCCESS;
     }
-    if !json {
-        // clap puts its own styles around the arguments that it repeats, so they are cleaned before it sees them.
-        let safe = arguments.iter().map(|argument| clean(&argument.to_string_lossy()));
-        let error = Cli::try_parse_from(safe).err();
-        output.message_page(error.as_ref().unwrap_or(e).render().ansi().to_string().trim_end());
-        return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
-    }
-    let text = e.render().to_string();
-    // The first paragraph, which also names the arguments that are missing.
-    let lines: Vec<_> =
-        text.trim_start().lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let first = lines.join(" ");
-    let message = first.strip_prefix("error: ").unwrap_or(&first);
-    let hint = "`milepost help` lists the commands, `milepost help COMMAND` its flags";
-    let error = CommandError::new(ReasonCode::Usage, message).with_hint(hint);
-    ExitCode::from(Output::for_json().fail(&error))
+    let output = if json { Output::for_json() } else { output };
+    ExitCode::from(output.fail(&usage_error(e, arguments)))
 }
 
-/// The clap command with every subcommand visible.
+/// What `--color` asks for, in arguments that could not be parsed.
+fn color_choice(arguments: &[OsString]) -> anstream::ColorChoice {
+    let words: Vec<_> =
+        arguments.iter().map_while(|argument| argument.to_str().filter(|word| *word != "--")).collect();
+    let asks_for = |when: &str| {
+        words.contains(&format!("--color={when}").as_str())
+            || words.windows(2).any(|pair| pair == ["--color", when])
+    };
+    match () {
+        () if asks_for("always") => anstream::ColorChoice::Always,
+        () if asks_for("never") => anstream::ColorChoice::Never,
+        () => anstream::ColorChoice::Auto,
+    }
+}
+
+/// The clap command with every subcommand.
 pub(crate) fn full_command() -> clap::Command {
-    Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
+    // A missing subcommand is an error like any other, not a page of help.
+    Cli::command()
+        .mut_subcommands(|command| command.hide(false).arg_required_else_help(false))
+        .after_help(None::<&str>)
 }
 
 /// The clap command of a subcommand such as `task set`; of the program for no words.
 pub(crate) fn find_command(words: &[String]) -> Result<clap::Command> {
     let mut command = full_command();
     command.build();
-    for name in words {
+    for (n, name) in words.iter().enumerate() {
         let Some(found) = command.find_subcommand(name) else {
-            let message = format!("no command \"{}\"", words.join(" "));
-            return Err(CommandError::usage(message).with_hint("`milepost help --all` lists them"));
+            return Err(unknown_command(
+                &words[..=n],
+                command.get_subcommands().map(clap::Command::get_name),
+            ));
         };
         command = found.clone();
     }

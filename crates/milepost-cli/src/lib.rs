@@ -11,6 +11,7 @@ mod error_advice;
 mod handover;
 mod hook;
 mod input;
+mod parse_error;
 mod present;
 mod recorder;
 mod supervise;

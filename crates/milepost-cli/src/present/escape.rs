@@ -133,14 +133,6 @@ mod tests {
             format::green("x"),
             crate::cli::full_command().render_long_help().ansi().to_string(),
         ];
-        for wrong in [
-            &["milepost", "sho"][..],
-            &["milepost", "show", "--bogus"],
-            &["milepost", "list", "--limit", "x"],
-        ] {
-            let error = <crate::cli::Cli as clap::Parser>::try_parse_from(wrong).unwrap_err();
-            texts.push(error.render().ansi().to_string());
-        }
         let mut shown = table::table(&Output::for_color(anstream::ColorChoice::Always), &["A"]);
         for status in ["in_progress", "failed", "completed", "paused"] {
             shown.add_row([table::status(status.parse().unwrap())]);
