@@ -4,6 +4,7 @@
 mod agents;
 mod cli;
 mod command;
+mod completion;
 mod config;
 mod context;
 mod error;

@@ -153,12 +153,17 @@ impl ParseError<'_> {
         let invalid =
             [self.texts(ContextKind::InvalidArg), self.texts(ContextKind::InvalidSubcommand)].concat();
         let others = self.texts(ContextKind::PriorArg);
-        let message = match (&invalid[..], &others[..]) {
-            ([argument], [other]) if argument == other => format!("`{argument}` is given twice"),
-            ([argument], []) => format!("`{argument}` cannot be used with the other arguments"),
-            (_, others) => format!("{} cannot be used together with {}", quoted(&invalid), quoted(others)),
-        };
-        (message, self.usage())
+        let explained = self.help("explains them");
+        match (&invalid[..], &others[..]) {
+            ([argument], [other]) if argument == other => {
+                (format!("`{argument}` is given more than once"), "give it once".to_owned())
+            }
+            ([argument], []) => (format!("`{argument}` cannot be used with the other arguments"), explained),
+            (_, others) => {
+                let message = format!("{} cannot be used together with {}", quoted(&invalid), quoted(others));
+                (message, format!("use one of them; {explained}"))
+            }
+        }
     }
 
     /// The hint with the command's usage line.

@@ -80,6 +80,11 @@ pub(crate) fn agent_variable() -> Option<&'static str> {
     names.find(|name| variable(name).is_some()).copied()
 }
 
+/// The shell that asks for completions of a command line.
+pub(crate) fn completion_shell() -> Option<std::ffi::OsString> {
+    variable(crate::completion::VARIABLE)
+}
+
 /// The run that `resume --with` started this agent for.
 pub(crate) fn resumed_run() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()

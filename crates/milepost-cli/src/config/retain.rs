@@ -28,26 +28,26 @@ pub(crate) struct Retain {
 /// Flags of `prune` as they were typed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetainFlags {
-    /// Keep so many of a run's newest checkpoints: a number of 1 or more, or all [default: by profile, 50]
+    /// Number of newest checkpoints to keep per run, 1 or more, or all [default: by profile, 50]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_last: Option<String>,
-    /// Keep the newest of so many hours that have one
+    /// Number of hours whose newest checkpoint to keep
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_hourly: Option<String>,
-    /// Keep the newest of so many days that have one
+    /// Number of days whose newest checkpoint to keep
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_daily: Option<String>,
-    /// Keep the newest of so many weeks that have one
+    /// Number of weeks whose newest checkpoint to keep
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_weekly: Option<String>,
-    /// Keep everything younger than this, such as 36h or 2d
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    /// Age below which to keep everything: 36h, 2d or 1w
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     keep_within: Option<String>,
-    /// Remove what is older, unless something else keeps it: a duration or none [default: by profile, 14d]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    /// Age above which to remove checkpoints that nothing else keeps: 14d, or none [default: by profile, 14d]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     max_age: Option<String>,
-    /// Compress documents older than this, in a files: store; off unless given here or in milepost.toml
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    /// Age above which to compress documents of a files: store: 24h, 7d [default: off]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) compress_after: Option<String>,
 }
 

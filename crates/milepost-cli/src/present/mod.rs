@@ -130,7 +130,6 @@ impl Output {
     }
 
     /// An output that collects messages and shows nothing.
-    #[cfg(feature = "mcp")]
     pub(crate) fn collecting() -> Self {
         Self { collected: Some(Arc::default()), ..Self::for_json() }
     }
@@ -199,6 +198,11 @@ impl Output {
             true => self.write_plain(&String::from_utf8_lossy(bytes)),
             false => self.out(bytes),
         }
+    }
+
+    /// Writes candidates for a shell, which quotes them itself.
+    pub(crate) fn write_candidates(&self, candidates: &[u8]) -> Result<()> {
+        self.out(candidates)
     }
 
     fn out(&self, bytes: &[u8]) -> Result<()> {

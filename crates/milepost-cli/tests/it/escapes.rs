@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::TestEnvironment;
 use crate::planted::{BRANCH, HOSTILE, document, foreign, hooks, look, look_at, planted, toml};
+use crate::tools::command_names;
 
 /// Names of members that the schema says are strings of any content.
 fn string_members(schema: &Value, found: &mut BTreeSet<String>) {
@@ -209,21 +210,11 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
             vec![vec!["--dry-run"], vec![], vec!["--outbox"], vec!["--list"], vec!["--revoke"], vec![h]]
         }
         "completions" => vec![vec!["bash"], vec![h]],
-        "man" => vec![vec![], vec!["save"], vec![h]],
+        "man" => vec![vec![], vec!["save"], vec!["--install", &to], vec![h]],
         "help" => vec![vec!["--all"], vec!["save"], vec![h]],
         new => panic!("`milepost {new}`: give it arguments that show what is recorded, and wrong ones"),
     };
     cases.into_iter().map(|case| case.into_iter().map(str::to_owned).collect()).collect()
-}
-
-/// Every command there is.
-fn commands(env: &TestEnvironment) -> Vec<String> {
-    let help = env.run(&["help", "--all"]).exits(0).stdout;
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names: Vec<_> = listed.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
-    assert!(names.len() > 30, "{help}");
-    names
 }
 
 #[test]
@@ -232,7 +223,7 @@ fn no_command_prints_an_escape_that_was_recorded() {
     hooks(&env);
     std::fs::create_dir(env.project().join("foreign")).unwrap();
     env.write("foreign/001-checkpoint.json", foreign());
-    for command in commands(&env) {
+    for command in command_names(&env) {
         for case in arguments(&command) {
             for flags in [&[][..], &["--json"], &["--verbose"], &["--color", "always"]] {
                 let end = case.iter().position(|word| word == "--").unwrap_or(case.len());
@@ -257,7 +248,7 @@ fn no_command_prints_an_escape_that_was_recorded() {
 fn no_wrong_flag_is_repeated_as_it_is() {
     let env = planted();
     let flag = format!("--{HOSTILE}");
-    for command in commands(&env) {
+    for command in command_names(&env) {
         let command = command.as_str();
         for args in [
             &[command, &flag][..],
