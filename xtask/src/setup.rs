@@ -8,12 +8,16 @@ use anyhow::Result;
 use crate::shell::{is_installed, is_root, run_program};
 
 /// A program, the package that has it, and what cannot be tried without it.
-const NEEDED: [(&str, &str, &str); 5] = [
+const NEEDED: [(&str, &str, &str); 9] = [
     ("git", "git", "tests of worktrees, and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     ("strace", "strace", "the fault `stopped`, the exact part of `kill`, fsyncs counted by `bench`"),
     ("node", "nodejs", "tests of OpenCode's plugin"),
     ("mkfs.ext4", "e2fsprogs", "the fault `power-cut`"),
+    ("script", "bsdutils", "tests of completion on a terminal"),
+    ("zsh", "zsh", "the test of completion in zsh"),
+    ("fish", "fish", "the test of completion in fish"),
+    ("man", "man-db", "the test that manual pages render"),
 ];
 
 pub fn run() -> Result<()> {

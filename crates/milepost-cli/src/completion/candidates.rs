@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use milepost::Milepost;
-use milepost::internal::brief::one_line;
 use milepost::internal::store::identity::StoreTrust;
+use milepost::model::RunId;
 use milepost::store::{CheckpointEntry, ForeignReason, HeaderQuery, Row, RunQuery, RunRow};
 
 use super::Values;
@@ -30,7 +30,7 @@ const TAG_SEARCH: usize = 2000;
 /// How long reading the store may take.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 /// Maximum length of a description.
-const HELP_LENGTH: usize = 60;
+const HELP_LENGTH: usize = 72;
 
 /// The candidates that begin with `current`.
 pub(super) fn find(values: Values, global: &Global, current: &OsStr) -> Vec<CompletionCandidate> {
@@ -57,10 +57,12 @@ pub(super) fn find(values: Values, global: &Global, current: &OsStr) -> Vec<Comp
     candidates
 }
 
-/// A candidate with a description. Values that a terminal must not be given are left out by giving none.
+/// A candidate with a description in one line.
 fn candidate(value: &str, help: &str) -> CompletionCandidate {
-    let help = clean(&one_line(help));
-    let help: String = help.chars().take(HELP_LENGTH).collect();
+    let mut help = clean(&help.split_whitespace().collect::<Vec<_>>().join(" "));
+    if help.chars().count() > HELP_LENGTH {
+        help = help.chars().take(HELP_LENGTH).chain(['…']).collect();
+    }
     CompletionCandidate::new(value).help((!help.is_empty()).then(|| help.into()))
 }
 
@@ -69,10 +71,16 @@ fn commands() -> Vec<CompletionCandidate> {
     full_command().get_subcommands().map(|command| candidate(command.get_name(), &about(command))).collect()
 }
 
+/// The configuration, whatever was typed of the name of a run.
+fn load_config(global: &Global) -> Option<Config> {
+    Config::load(&Global { run: None, ..global.clone() }).ok()
+}
+
 /// The kinds of stores, and stores that the user created or trusted on this machine.
 fn stores(global: &Global) -> Vec<CompletionCandidate> {
     let mut all = vec![candidate("sqlite:", "one SQLite file"), candidate("files:", "a folder of files")];
-    let records = Config::load(global).ok().and_then(|config| config.trust.state.ok()?.records().ok());
+    let config = load_config(&Global { store: None, ..global.clone() });
+    let records = config.and_then(|config| config.trust.state.ok()?.records().ok());
     let known = records.unwrap_or_default().into_iter().map(|record| record.store);
     let known: BTreeSet<_> = known.filter(|store| clean(store) == *store).collect();
     all.extend(known.iter().map(|store| candidate(store, "a store of yours")));
@@ -82,11 +90,11 @@ fn stores(global: &Global) -> Vec<CompletionCandidate> {
 /// Opens the store of the project and reads candidates from it; none if it is missing, foreign or cannot be read.
 fn from_store(
     global: &Global,
-    read: impl FnOnce(&Milepost, &dyn Fn(&RunRow) -> bool) -> Option<Vec<CompletionCandidate>>,
+    read: impl FnOnce(&Milepost, &[RunId]) -> Option<Vec<CompletionCandidate>>,
 ) -> Vec<CompletionCandidate> {
     let candidates = || {
         let output = Output::collecting();
-        let context = Context::new(Config::load(global).ok()?, &output);
+        let context = Context::new(load_config(global)?, &output);
         context.config.check().ok()?;
         if context.config.store_trust != StoreTrust::Trusted || context.foreign().is_some() {
             return None;
@@ -95,15 +103,26 @@ fn from_store(
         let options =
             context.open_options(false).foreign(Some(ForeignReason::NoRecord)).time_limit(Some(TIME_LIMIT));
         let mp = Milepost::at(&context.url(), &options.wait(Duration::ZERO)).ok()?;
-        read(&mp, &|run| !context.may_show(run.record.as_deref().ok()))
+        let hidden = match context.is_for_agent() {
+            true => hidden_runs(&mp, &context)?,
+            false => Vec::new(),
+        };
+        read(&mp, &hidden)
     };
     candidates().unwrap_or_default()
 }
 
+/// Runs that an agent is not shown.
+fn hidden_runs(mp: &Milepost, context: &Context<'_>) -> Option<Vec<RunId>> {
+    let rows = mp.store().runs(&RunQuery::default()).ok()?;
+    let hidden = rows.into_iter().filter(|row| !context.may_show(row.record.as_deref().ok()));
+    Some(hidden.map(|row| row.run_id).collect())
+}
+
 /// Runs with their status and title, newest write first. Short ids are offered if no whole id begins with the word.
-fn runs(mp: &Milepost, is_hidden: &dyn Fn(&RunRow) -> bool, word: &str) -> Option<Vec<CompletionCandidate>> {
+fn runs(mp: &Milepost, hidden: &[RunId], word: &str) -> Option<Vec<CompletionCandidate>> {
     let mut rows = mp.store().runs(&RunQuery::default().limit(RUNS)).ok()?;
-    rows.retain(|row| !is_hidden(row));
+    rows.retain(|row| !hidden.contains(&row.run_id));
     let describe = |row: &RunRow| {
         let Ok(record) = &row.record else { return String::new() };
         let summary = row.latest.as_ref().and_then(intact).and_then(|entry| entry.header.summary().clone());
@@ -121,18 +140,18 @@ fn runs(mp: &Milepost, is_hidden: &dyn Fn(&RunRow) -> bool, word: &str) -> Optio
 /// `latest`, tags, short ids and positions in runs, newest first.
 fn references(
     mp: &Milepost,
-    is_hidden: &dyn Fn(&RunRow) -> bool,
+    hidden: &[RunId],
     global: &Global,
     word: &str,
 ) -> Option<Vec<CompletionCandidate>> {
-    let entries = checkpoints(mp, is_hidden, global, CHECKPOINTS)?;
+    let entries = checkpoints(mp, hidden, global, CHECKPOINTS)?;
     let summary = |entry: &CheckpointEntry| entry.header.summary().clone().unwrap_or_default();
     let position = |entry: &CheckpointEntry| format!("{}@{}", entry.header.run_id(), entry.header.sequence());
     let mut all = Vec::new();
     if let Some(newest) = entries.first() {
         all.push(candidate("latest", &summary(newest)));
     }
-    all.extend(tags(mp, is_hidden, global)?);
+    all.extend(tags(mp, hidden, global)?);
     for entry in &entries {
         let id = entry.header.snapshot_id();
         let whole = word.starts_with("cp_");
@@ -144,12 +163,8 @@ fn references(
     Some(all)
 }
 
-fn tags(
-    mp: &Milepost,
-    is_hidden: &dyn Fn(&RunRow) -> bool,
-    global: &Global,
-) -> Option<Vec<CompletionCandidate>> {
-    let entries = checkpoints(mp, is_hidden, global, TAG_SEARCH)?;
+fn tags(mp: &Milepost, hidden: &[RunId], global: &Global) -> Option<Vec<CompletionCandidate>> {
+    let entries = checkpoints(mp, hidden, global, TAG_SEARCH)?;
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for entry in &entries {
@@ -163,20 +178,13 @@ fn tags(
 /// The newest checkpoints, of the run that `--run` names if it does.
 fn checkpoints(
     mp: &Milepost,
-    is_hidden: &dyn Fn(&RunRow) -> bool,
+    hidden: &[RunId],
     global: &Global,
     limit: usize,
 ) -> Option<Vec<CheckpointEntry>> {
     let run = global.run.as_deref().and_then(|name| mp.find_run(name).ok());
     let rows = mp.store().headers(&HeaderQuery::default().run(run.as_ref()).limit(limit)).ok()?;
-    let hidden: Vec<_> = match rows.is_empty() {
-        true => Vec::new(),
-        false => {
-            mp.store().runs(&RunQuery::default()).ok()?.into_iter().filter(|row| is_hidden(row)).collect()
-        }
-    };
-    let is_visible =
-        |entry: &&CheckpointEntry| !hidden.iter().any(|row| row.run_id == *entry.header.run_id());
+    let is_visible = |entry: &&CheckpointEntry| !hidden.contains(entry.header.run_id());
     Some(rows.iter().filter_map(intact).filter(is_visible).cloned().collect())
 }
 

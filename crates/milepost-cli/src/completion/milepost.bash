@@ -18,7 +18,7 @@ _milepost() {
         rest=${rest#"$word"}
     done
 
-    # Bash replaces only what follows the last of these characters.
+    # Bash replaces only what follows the last of these characters, and an '@' itself.
     local current=${words[n]} breaks= character
     for character in : = @; do
         [[ $COMP_WORDBREAKS == *"$character"* ]] && breaks+=$character
@@ -26,6 +26,7 @@ _milepost() {
     local tail=$current
     [[ -n $breaks ]] && tail=${current##*["$breaks"]}
     local prefix=${current%"$tail"}
+    prefix=${prefix%@}
 
     local IFS=$'\n' candidate
     COMPREPLY=()
