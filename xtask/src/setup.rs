@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::shell::{is_installed, is_root, run_program};
 
 /// A program, the package that provides it, and what is skipped without it.
-const NEEDED: [(&str, &str, &str); 5] = [
+const NEEDED: [(&str, &str, &str); 9] = [
     ("git", "git", "the worktree tests and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     (
@@ -18,6 +18,10 @@ const NEEDED: [(&str, &str, &str); 5] = [
     ),
     ("node", "nodejs", "the tests of the OpenCode plugin"),
     ("mkfs.ext4", "e2fsprogs", "the fault `power-cut`"),
+    ("script", "bsdutils", "tests of completion on a terminal"),
+    ("zsh", "zsh", "the test of completion in zsh"),
+    ("fish", "fish", "the test of completion in fish"),
+    ("man", "man-db", "the test that manual pages render"),
 ];
 
 pub fn run() -> Result<()> {

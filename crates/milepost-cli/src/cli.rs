@@ -1,28 +1,27 @@
 //! Parses the arguments, runs the command and returns the exit code. Holds the global flags.
 //! Values that are a matter of the contract (ids, sources, statuses) are parsed by the commands, not here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use milepost::ReasonCode;
+use milepost::model::Profile;
 
-use crate::command::Command;
+use crate::command::{Command, GROUPS};
+use crate::completion::{self, Values};
 use crate::config::Config;
 use crate::context::Context;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
+use crate::parse_error::{unknown_command, usage_error};
 use crate::present::Output;
-use crate::present::escape::clean;
 use crate::present::reference::HelpDocument;
-
-/// The lines below the short help.
-const HELP_FOOTER: &str =
-    "Run `milepost help --all` for every command, `milepost help COMMAND` for one with examples.";
 
 /// Checkpoints for long-running agent work: sealed, durable, resumable
 #[derive(Debug, Parser)]
-#[command(name = "milepost", version, disable_help_subcommand = true, after_help = HELP_FOOTER)]
+#[command(name = "milepost", version, disable_help_subcommand = true, max_term_width = 80)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -31,20 +30,20 @@ pub(crate) struct Cli {
 }
 
 /// Flags that every command takes, before or after its name.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Work as if started in DIR
-    #[arg(short = 'C', value_name = "DIR", global = true)]
+    #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
-    /// The store: sqlite:PATH or files:DIR [env: MILEPOST_STORE]
-    #[arg(long, value_name = "URL", global = true)]
+    /// Store: sqlite:PATH or files:DIR [env: MILEPOST_STORE]
+    #[arg(long, value_name = "URL", global = true, add = Values::Store)]
     pub(crate) store: Option<String>,
     /// Run to operate on [env: MILEPOST_RUN]
-    #[arg(long, value_name = "ID", global = true)]
+    #[arg(long, value_name = "ID", global = true, add = Values::Run)]
     pub(crate) run: Option<String>,
-    /// The profile: run, build, session, pai or brief
-    #[arg(long, value_name = "P", global = true)]
+    /// Profile of new runs: run, build, session, pai or brief
+    #[arg(long, value_name = "NAME", global = true, add = Values::Words(Profile::NAMES))]
     pub(crate) profile: Option<String>,
     /// Print one JSON document on stdout
     #[arg(long, global = true)]
@@ -55,10 +54,16 @@ pub(crate) struct Global {
     /// Print more detail on stderr
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// Colours
-    #[arg(long, value_name = "WHEN", global = true, value_parser = ["auto", "always", "never"])]
+    /// When to use colours: auto, always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        global = true,
+        hide_possible_values = true,
+        value_parser = ["auto", "always", "never"]
+    )]
     pub(crate) color: Option<String>,
-    /// How long to wait for a busy store [default: 10]
+    /// Maximum time to wait for a busy store [default: 10]
     #[arg(long, value_name = "SECONDS", global = true, allow_hyphen_values = true)]
     pub(crate) wait: Option<String>,
     /// Assume yes for all prompts
@@ -71,8 +76,11 @@ pub(crate) struct Global {
 /// Data goes to stdout, messages go to stderr.
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(shell) = crate::config::completion_shell() {
+        return complete(&shell, &arguments);
+    }
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
-    let cli = match parse_single_command(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
+    let cli = match parse_single_command(&arguments).map_or_else(|| parse(&arguments), Ok) {
         Ok(cli) => cli,
         Err(e) => return report_parse_error(&e, &arguments, json),
     };
@@ -81,6 +89,20 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => ExitCode::from(output.fail(&error)),
     }
+}
+
+/// Gives a shell the candidates for a command line; silent if there are none.
+fn complete(shell: &OsStr, arguments: &[OsString]) -> ExitCode {
+    let candidates = completion::complete(shell, arguments).unwrap_or_default();
+    // A shell that has gone away needs none.
+    let _ = Output::for_color(anstream::ColorChoice::Never).write_candidates(&candidates);
+    ExitCode::SUCCESS
+}
+
+/// Parses with all commands.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = full_command().try_get_matches_from(arguments)?;
+    Cli::from_arg_matches(&matches)
 }
 
 /// Parses with the one command that is named: making all of them takes a good part of a short command's time.
@@ -112,45 +134,78 @@ fn dispatch(cli: Cli, output: &Output) -> Result<()> {
     context.end()
 }
 
-/// Help, the version, or what is wrong with the arguments.
+/// Prints help or the version, or reports what is wrong with the arguments.
 fn report_parse_error(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
-    let output = Output::for_color(anstream::ColorChoice::Auto);
+    let output = Output::for_color(color_choice(arguments));
     if !e.use_stderr() {
         // A reader that has gone away needs no help.
         let _ = output.present(&HelpDocument::of_text(&e.render()));
         return ExitCode::SUCCESS;
     }
-    if !json {
-        // clap puts its own styles around the arguments that it repeats, so they are cleaned before it sees them.
-        let safe = arguments.iter().map(|argument| clean(&argument.to_string_lossy()));
-        let error = Cli::try_parse_from(safe).err();
-        output.message_page(error.as_ref().unwrap_or(e).render().ansi().to_string().trim_end());
-        return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
-    }
-    let text = e.render().to_string();
-    // The first paragraph, which also names the arguments that are missing.
-    let lines: Vec<_> =
-        text.trim_start().lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let first = lines.join(" ");
-    let message = first.strip_prefix("error: ").unwrap_or(&first);
-    let hint = "`milepost help` lists the commands, `milepost help COMMAND` its flags";
-    let error = CommandError::new(ReasonCode::Usage, message).with_hint(hint);
-    ExitCode::from(Output::for_json().fail(&error))
+    let output = if json { Output::for_json() } else { output };
+    ExitCode::from(output.fail(&usage_error(e, arguments)))
 }
 
-/// The clap command with every subcommand visible.
+/// What `--color` asks for, in arguments that could not be parsed.
+fn color_choice(arguments: &[OsString]) -> anstream::ColorChoice {
+    let words: Vec<_> =
+        arguments.iter().map_while(|argument| argument.to_str().filter(|word| *word != "--")).collect();
+    let asks_for = |when: &str| {
+        words.contains(&format!("--color={when}").as_str())
+            || words.windows(2).any(|pair| pair == ["--color", when])
+    };
+    match () {
+        () if asks_for("always") => anstream::ColorChoice::Always,
+        () if asks_for("never") => anstream::ColorChoice::Never,
+        () => anstream::ColorChoice::Auto,
+    }
+}
+
+/// The clap command with every subcommand.
 pub(crate) fn full_command() -> clap::Command {
-    Cli::command().mut_subcommands(|command| command.hide(false)).after_help(None::<&str>)
+    // A missing subcommand is an error like any other, not a page of help.
+    let command = Cli::command().mut_subcommands(|command| command.arg_required_else_help(false));
+    let page = help_template(&command);
+    command.help_template(page)
+}
+
+/// The template of the program's own help page: its commands in groups.
+fn help_template(command: &clap::Command) -> String {
+    let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
+    let width = command.get_subcommands().map(|inner| inner.get_name().len()).max().unwrap_or_default();
+    let mut page = "{about-with-newline}\n{usage-heading} {usage}\n\n".to_owned();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(page, "{header}{heading}:{header:#}");
+        for inner in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
+            let aliases = inner.get_visible_aliases().collect::<Vec<_>>().join(", ");
+            let aliases = if aliases.is_empty() { String::new() } else { format!(" [aliases: {aliases}]") };
+            let _ = writeln!(page, "  {literal}{:width$}{literal:#}  {about}{aliases}", inner.get_name());
+        }
+        page.push('\n');
+    }
+    let _ = write!(page, "{header}Global options:{header:#}\n{{options}}\n\n");
+    page.push_str("`milepost help COMMAND` explains a command, with examples.\n");
+    page
+}
+
+/// The page that `--help` prints for a command such as `task set`; the program's own for no words.
+pub(crate) fn help_page(words: &[String]) -> StyledStr {
+    let words = words.iter().map(String::as_str);
+    let arguments = ["milepost"].into_iter().chain(words).chain(["--help"]);
+    full_command().try_get_matches_from(arguments).err().map(|page| page.render()).unwrap_or_default()
 }
 
 /// The clap command of a subcommand such as `task set`; of the program for no words.
 pub(crate) fn find_command(words: &[String]) -> Result<clap::Command> {
     let mut command = full_command();
     command.build();
-    for name in words {
+    for (n, name) in words.iter().enumerate() {
         let Some(found) = command.find_subcommand(name) else {
-            let message = format!("no command \"{}\"", words.join(" "));
-            return Err(CommandError::usage(message).with_hint("`milepost help --all` lists them"));
+            return Err(unknown_command(
+                &words[..=n],
+                command.get_subcommands().map(clap::Command::get_name),
+            ));
         };
         command = found.clone();
     }
@@ -173,10 +228,50 @@ mod tests {
     }
 
     #[test]
+    fn every_command_is_in_a_group_and_the_page_fits_80_columns() {
+        for inner in full_command().get_subcommands() {
+            assert!(
+                GROUPS.iter().any(|(_, names)| names.contains(&inner.get_name())),
+                "{}",
+                inner.get_name()
+            );
+        }
+        let page = help_page(&[]).to_string();
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    }
+
+    #[test]
+    fn every_command_has_examples_and_every_argument_has_help() {
+        fn check(command: &clap::Command) {
+            if command.get_name() == "toy" {
+                return;
+            }
+            let name = command.get_name();
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                after.starts_with("Examples:\n") && after.matches("milepost").count() >= 2,
+                "{name}: {after}"
+            );
+            for argument in command.get_arguments() {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(
+                    !help.is_empty() && !help.starts_with("The "),
+                    "{name} {}: {help}",
+                    argument.get_id()
+                );
+            }
+            command.get_subcommands().for_each(check);
+        }
+        full_command().get_subcommands().for_each(check);
+    }
+
+    #[test]
     fn parsing_a_single_command_agrees_with_the_full_parser() {
         let parse = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         for line in [
             "milepost save --summary x --run r",
+            "milepost save x --run r",
+            "milepost ls --limit 3",
             "milepost --json --run save list --limit 3",
             "milepost -C / task set save done",
             "milepost run --run r -- milepost save --summary x",
@@ -185,7 +280,9 @@ mod tests {
             let quick = parse_single_command(&parse(line)).map(|cli| format!("{cli:?}"));
             assert!(quick.is_none_or(|quick| quick == whole), "{line}");
         }
-        assert!(parse_single_command(&parse("milepost save --summary x")).is_some());
+        for line in ["milepost save --summary x", "milepost log --limit 3", "milepost ls"] {
+            assert!(parse_single_command(&parse(line)).is_some(), "{line}");
+        }
         for line in ["milepost", "milepost save --help", "milepost --version", "milepost save --bogus"] {
             assert!(parse_single_command(&parse(line)).is_none(), "{line}");
         }

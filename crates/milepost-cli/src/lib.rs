@@ -4,6 +4,7 @@
 mod agents;
 mod cli;
 mod command;
+mod completion;
 mod config;
 mod context;
 mod error;
@@ -11,6 +12,7 @@ mod error_advice;
 mod handover;
 mod hook;
 mod input;
+mod parse_error;
 mod present;
 mod recorder;
 mod supervise;

@@ -9,16 +9,17 @@ use crate::agents::setup::{
     Access, Action, Plan, Records, apply, inspect, inspect_scopes, plan_install, plan_uninstall,
 };
 use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
+use crate::completion::Values;
 use crate::config::AgentEnvironment;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::agents::{AgentStatus, Failed, Mode, SetupDocument, StatusDocument, page};
 
-/// Set agents up: hooks, the /checkpoint command and the MCP server
+/// Install Milepost into agents: hooks, /checkpoint, the MCP server
 ///
-/// Agents' settings are edited in place: every other entry, comment and
-/// blank stays as it is, what stood there before is kept beside the file, and uninstall puts it back. An agent need not
-/// be installed yet. Hooks do nothing where no store is, and say nothing where milepost is not installed.
+/// Edits the settings of agents in place: other entries, comments and white space stay as they are, the previous content
+/// is kept beside the file, and uninstall restores it. An agent need not be installed yet. Hooks do nothing in projects
+/// without a store.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost agents install claude-code\n  milepost agents install --all --project --dry-run\n  \
@@ -31,30 +32,29 @@ pub(crate) struct AgentsArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum AgentsAction {
-    /// Set agents up, or bring what is set up to this version
+    /// Install Milepost into agents, or update what is installed
     #[command(after_help = "Examples:\n  milepost agents install claude-code codex\n  \
                             milepost agents install --all --project --dry-run")]
     Install(Selection),
-    /// Show what is set up, what is stale, and what is left for you to approve
+    /// Show what is installed, what is stale, and what you have to approve
     #[command(after_help = "Examples:\n  milepost agents status\n  milepost agents status codex --json")]
     Status {
-        /// The agents; all unless given
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", help = format!("{} [default: all]", agent_help()), add = Values::Agent)]
         names: Vec<String>,
         /// All agents
         #[arg(long)]
         all: bool,
-        /// Only what is set up for this project
+        /// Only what is installed in this project
         #[arg(long)]
         project: bool,
     },
-    /// Take back what was set up; the files are as they were before
+    /// Remove what was installed and restore the files
     #[command(after_help = "Examples:\n  milepost agents uninstall gemini\n  \
                             milepost agents uninstall --all --project\n  milepost agents uninstall --all --everywhere")]
     Uninstall {
         #[command(flatten)]
         selection: Selection,
-        /// For this user and in every project where it was set up from this machine
+        /// For this user and in every project where it was installed from this machine
         #[arg(long, conflicts_with = "project")]
         everywhere: bool,
     },
@@ -62,17 +62,21 @@ enum AgentsAction {
 
 #[derive(Debug, clap::Args)]
 struct Selection {
-    #[arg(value_name = "NAME", help = agent_names())]
+    #[arg(value_name = "NAME", help = agent_help(), add = Values::Agent)]
     names: Vec<String>,
     /// All agents
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// In this project's files, which a team commits, instead of the user's
+    /// Use this project's files, which a team commits, instead of the user's
     #[arg(long)]
     project: bool,
     /// Show the changes as a diff, and change nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+fn agent_help() -> String {
+    format!("Agents: {}", agent_names())
 }
 
 pub(crate) fn run(args: AgentsArgs, context: &Context<'_>) -> Result<()> {

@@ -2,18 +2,19 @@
 
 use milepost::Reference;
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::marks::CompleteDocument;
 
-/// Complete a checkpoint and the earlier ones of its run
+/// Mark a checkpoint and all earlier ones of its run as completed
 ///
-/// Completing the newest ends the run. Prints the ids of those that were not completed yet.
+/// Completing the newest checkpoint ends the run. Prints the ids that were not completed before.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost complete latest\n  milepost complete nightly@12 --json")]
 pub(crate) struct CompleteArgs {
-    /// The checkpoint
-    #[arg(value_name = "REF")]
+    /// Checkpoint to complete
+    #[arg(value_name = "REF", add = Values::Reference)]
     pub(super) reference: String,
 }
 

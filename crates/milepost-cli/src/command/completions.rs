@@ -1,22 +1,28 @@
-//! `completions`: what a shell needs to complete commands and flags.
+//! `completions`: the script that makes a shell complete milepost's arguments.
 
-use crate::cli::full_command;
+use crate::completion;
+use crate::error::{CommandError, Result};
 use crate::present::reference::CompletionsDocument;
 
-/// Print completions for a shell
+/// Print the completion script of a shell
+///
+/// The script asks milepost for candidates at every completion: commands, flags, runs, checkpoints, tags, stores. Values
+/// are read only from a store that you trust. Print the script again after an update.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost completions bash > ~/.local/share/bash-completion/completions/milepost\n  \
-                        milepost completions zsh > ~/.zfunc/_milepost"
+                        milepost completions zsh > ~/.zfunc/_milepost   # a folder of fpath\n  \
+                        milepost completions fish > ~/.config/fish/completions/milepost.fish"
 )]
 pub(crate) struct CompletionsArgs {
-    /// The shell
-    shell: clap_complete::Shell,
+    /// Shell to print the script for
+    #[arg(value_name = "SHELL", value_parser = clap::builder::PossibleValuesParser::new(completion::shell_names()))]
+    shell: String,
 }
 
-pub(crate) fn execute(args: &CompletionsArgs) -> CompletionsDocument {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut full_command(), "milepost", &mut script);
-    let script = String::from_utf8_lossy(&script).into_owned();
-    CompletionsDocument { script }
+pub(crate) fn execute(args: &CompletionsArgs) -> Result<CompletionsDocument> {
+    let script = completion::registration(&args.shell);
+    let script =
+        script.ok_or_else(|| CommandError::usage(format!("there is no script for {}", args.shell)))?;
+    Ok(CompletionsDocument { script })
 }

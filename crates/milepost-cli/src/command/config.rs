@@ -15,6 +15,9 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, clap::Subcommand)]
 enum ConfigAction {
     /// Show settings and where each comes from
+    #[command(
+        after_help = "Examples:\n  milepost config show\n  milepost --profile build config show --json"
+    )]
     Show,
 }
 

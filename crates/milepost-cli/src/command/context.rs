@@ -3,14 +3,16 @@
 use milepost::model::{ContextChange, ContextDigest, Pressure};
 use serde::Serialize;
 
+use crate::completion::Values;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
 use crate::input::Argument;
 use crate::present::saved::{ChangeDocument, ChangeResult};
 
-/// Say how full the agent's context is and what must stay in it
+/// Record how full the agent's context is and what must stay in it
 ///
-/// What is not given stays as it was. It is durable when the command returns, and part of the next checkpoint.
+/// Values that are not given do not change. The change is durable when the command returns, and part of the next
+/// checkpoint.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost context set --pressure high --dropped 12\n  \
                         milepost context set --protect src/parser.rs --protect plan.md --policy strict")]
@@ -21,19 +23,20 @@ pub(crate) struct ContextArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ContextAction {
-    /// Say how it is now
-    #[command(after_help = "Examples:\n  milepost context set --pressure high --dropped 12")]
+    /// Record how full the agent's context is and what must stay in it
+    #[command(after_help = "Examples:\n  milepost context set --pressure high --dropped 12\n  \
+                            milepost context set --protect src/parser.rs --protect plan.md --policy strict")]
     Set {
-        /// How full the window is: low, medium or high
-        #[arg(long, value_name = "P")]
+        /// Fill level of the context window: low, medium or high
+        #[arg(long, value_name = "LEVEL", add = Values::Words(Pressure::NAMES))]
         pressure: Option<Argument<Pressure>>,
-        /// How many items were dropped
+        /// Number of items that were dropped
         #[arg(long, value_name = "N", allow_hyphen_values = true)]
         dropped: Option<Argument<u64>>,
-        /// A path or id that must stay; may be repeated
-        #[arg(long, value_name = "PATH")]
+        /// Path or id that must stay in the context (repeatable)
+        #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
         protect: Vec<String>,
-        /// The active resilience profile
+        /// Name of the active resilience profile
         #[arg(long, value_name = "NAME")]
         policy: Option<String>,
     },

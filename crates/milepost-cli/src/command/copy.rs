@@ -5,27 +5,29 @@ use milepost::internal::model::RunOrigin;
 use milepost::internal::store::identity::StoreTrust;
 use milepost::store::StoreUrl;
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::transfer::CopyDocument;
 
-/// Copy every run, checkpoint, mark and event from one store to another
+/// Copy all runs from one store to another
 ///
-/// Documents and their seals are copied as they are. What is there already is left alone, so that a copy that was
-/// interrupted can be taken up by running it again.
+/// Copies runs, checkpoints with their seals, marks and events unchanged. Skips what the target already has, so that an
+/// interrupted copy can be repeated.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  milepost copy --from sqlite:.milepost/milepost.db --to files:/backup/checkpoints --verify\n\n\
+    after_help = "Examples:\n  milepost copy --from sqlite:.milepost/milepost.db --to files:/backup/checkpoints --verify\n  \
+                        milepost copy --from files:/backup/checkpoints --to sqlite:restored.db\n\n\
                         Exit: 3 if damaged checkpoints were left out, 5 if --verify finds a difference."
 )]
 pub(crate) struct CopyArgs {
-    /// The store to read
-    #[arg(long, value_name = "URL")]
+    /// Store to read: sqlite:PATH or files:DIR
+    #[arg(long, value_name = "URL", add = Values::Store)]
     from: String,
-    /// The store to write; it is made if it is not there
-    #[arg(long, value_name = "URL")]
+    /// Store to write, created if it does not exist: sqlite:PATH or files:DIR
+    #[arg(long, value_name = "URL", add = Values::Store)]
     to: String,
-    /// Compare the two afterwards, document by document
+    /// Compare the stores afterwards, document by document
     #[arg(long)]
     verify: bool,
 }

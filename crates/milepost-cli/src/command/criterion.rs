@@ -3,13 +3,14 @@
 use milepost::model::{Criterion, CriterionChange, CriterionStatus};
 use serde::Serialize;
 
+use crate::completion::Values;
 use crate::context::{Context, Target};
 use crate::input::Argument;
 use crate::present::saved::{ChangeDocument, ChangeResult};
 
-/// Say how a criterion of success stands
+/// Set the status of a success criterion
 ///
-/// It is durable when the command returns, and part of the next checkpoint.
+/// The change is durable when the command returns, and part of the next checkpoint.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost criterion set tests pending --subject \"all tests pass\"\n  \
                         milepost criterion set tests completed")]
@@ -20,16 +21,19 @@ pub(crate) struct CriterionArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum CriterionAction {
-    /// Say how it stands
-    #[command(after_help = "Examples:\n  milepost criterion set tests completed")]
+    /// Set the status of a success criterion
+    #[command(
+        after_help = "Examples:\n  milepost criterion set tests pending --subject \"all tests pass\"\n  \
+                            milepost criterion set tests completed"
+    )]
     Set {
-        /// The criterion
+        /// Id of the criterion
         #[arg(value_name = "ID")]
         id: String,
-        /// How it stands: pending, in_progress or completed
-        #[arg(value_name = "STATUS")]
+        /// Status: pending, in_progress or completed
+        #[arg(value_name = "STATUS", add = Values::Words(CriterionStatus::NAMES))]
         status: Argument<CriterionStatus>,
-        /// What has to be true
+        /// Condition that has to hold
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         subject: Option<String>,
     },

@@ -8,15 +8,15 @@ use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Record a decision, which is never dropped
 ///
-/// It is durable when the command returns, and part of every checkpoint from the next one on.
+/// The decision is durable when the command returns, and part of every later checkpoint.
 #[derive(Debug, Serialize, clap::Args)]
 #[command(after_help = "Examples:\n  milepost decide \"SQLite is the default store\"\n  \
                         milepost decide \"files are the default store\" --supersedes \"SQLite is the default store\"")]
 pub(crate) struct DecideArgs {
-    /// What was decided
+    /// Decision
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) text: String,
-    /// The decision it replaces, word for word
+    /// Earlier decision that this one replaces, word for word
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) supersedes: Option<String>,
 }

@@ -3,6 +3,7 @@
 use milepost::model::RunId;
 use milepost::{ListQuery, Liveness};
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::format;
@@ -12,10 +13,10 @@ use crate::present::run::DeleteDocument;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost delete nightly --dry-run\n  milepost delete nightly --yes")]
 pub(crate) struct DeleteArgs {
-    /// The run
-    #[arg(value_name = "RUN")]
+    /// Run to delete
+    #[arg(value_name = "RUN", add = Values::Run)]
     run: String,
-    /// Say what would go, and change nothing
+    /// Show what would be deleted, and change nothing
     #[arg(long)]
     dry_run: bool,
 }

@@ -2,27 +2,28 @@
 
 use milepost::Reference;
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::diff::DiffDocument;
 
-/// Show what changed from one checkpoint to another, of any runs
+/// Show what changed between two checkpoints
 ///
-/// A and B are ids, starts of ids, `latest`, `latest~2`, `RUN@12` or tags. Without B, A is compared with the newest
-/// checkpoint of A's run. Ids, times, sources and memory are no changes. Numbers are the same only where they are written
-/// alike; the order of members does not matter; elements of lists that have an `id` are found by it.
+/// A and B are ids, short ids, `latest`, `latest~2`, `RUN@12` or tags, of any runs. Ids, times, sources and memory are not
+/// compared. Numbers are equal only if they are written alike. The order of members does not matter. Elements of lists
+/// are matched by their `id`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost diff latest~1\n  milepost diff nightly@3 nightly@7\n  \
                   milepost diff before-refactoring latest --json\n  \
                   milepost diff a@1 b@1 --exit-code > /dev/null || echo they differ")]
 pub(crate) struct DiffArgs {
-    /// The checkpoint to start from
-    #[arg(value_name = "A")]
+    /// Checkpoint to start from
+    #[arg(value_name = "A", add = Values::Reference)]
     pub(super) from: String,
-    /// The checkpoint to compare it with [default: the newest of A's run]
-    #[arg(value_name = "B")]
+    /// Checkpoint to compare with [default: the newest of A's run]
+    #[arg(value_name = "B", add = Values::Reference)]
     pub(super) to: Option<String>,
-    /// Exit 4 where they differ
+    /// Exit 4 if they differ
     #[arg(long)]
     pub(super) exit_code: bool,
 }

@@ -10,11 +10,11 @@ use crate::hook::failures;
 use crate::present::doctor::{DoctorDocument, Warning};
 use crate::present::format;
 
-/// Find what is wrong with the store, and mend what can be mended
+/// Find problems of the store, and repair them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost doctor\n  milepost doctor --fix")]
 pub(crate) struct DoctorArgs {
-    /// Mend what can be mended without losing anything
+    /// Repair everything that can be repaired without losing data
     #[arg(long)]
     fix: bool,
 }

@@ -17,13 +17,13 @@ const POLL: Duration = Duration::from_millis(200);
 #[command(after_help = "Examples:\n  milepost events --limit 10\n  milepost events --follow --json\n  \
                         milepost events --after 1200 --limit 0 --json")]
 pub(crate) struct EventsArgs {
-    /// At most so many of the newest; 0 is all
+    /// Maximum number of the newest events to show (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
-    /// Go on with what happens from now on; with --json one line an event
+    /// Wait for new events; with --json, print one per line
     #[arg(long)]
     follow: bool,
-    /// Only after this position
+    /// Only events after this position
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
 }

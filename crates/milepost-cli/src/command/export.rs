@@ -8,38 +8,39 @@ use milepost::interop::Format;
 use milepost::model::RunId;
 use milepost::{Error, ExportOptions, Milepost, Reference};
 
+use crate::completion::Values;
 use crate::config::parse_choice;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::transfer::ExportDocument;
 
-/// Export a run in the format of another tool
+/// Export a run or a checkpoint in the format of another tool
 ///
-/// Formats: pai, snapshot, aiwg and markdown (a folder), nova26 (a SQLite file), jsonl (one sealed document a line) and
-/// bundle (everything of a run in one file, for `milepost import bundle` elsewhere). What the format cannot hold is listed.
+/// Formats: pai, snapshot, aiwg and markdown (a folder), nova26 (a SQLite file), jsonl (one sealed document per line) and
+/// bundle (a whole run in one file, for `milepost import bundle` elsewhere). Lists what the format cannot hold.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost export markdown latest brief.md\n  milepost export pai nightly ~/.pai\n  \
                         milepost export bundle nightly nightly.bundle --with-patch\n\n\
-                        Exit: 15 if something is there already (--force) or secrets would leave in a bundle (--yes)."
+                        Exit: 15 if the target exists (--force) or secrets would leave in a bundle (--yes)."
 )]
 pub(crate) struct ExportArgs {
-    /// The format
-    #[arg(value_name = "FORMAT")]
+    /// Format: pai, nova26, snapshot, aiwg, markdown, jsonl or bundle
+    #[arg(value_name = "FORMAT", add = Values::Words(Format::NAMES))]
     format: String,
-    /// The run, or one checkpoint
-    #[arg(value_name = "REF|RUN")]
+    /// Run or checkpoint to export
+    #[arg(value_name = "REF|RUN", add = Values::RunOrReference)]
     what: String,
-    /// The file or folder [default: here, called by the run and the format]
-    #[arg(value_name = "PATH")]
+    /// File or folder to write [default: named after the run and the format]
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     path: Option<PathBuf>,
-    /// Write over what is there
+    /// Overwrite an existing target
     #[arg(long)]
     force: bool,
-    /// Take what is not committed along, in a bundle
+    /// Include uncommitted changes in a bundle
     #[arg(long)]
     with_patch: bool,
-    /// Say what would be written and what would be lost, and write nothing
+    /// Show what would be written and what would be lost, and write nothing
     #[arg(long)]
     dry_run: bool,
 }

@@ -2,22 +2,29 @@
 
 use milepost::model::{Source, Status};
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::input::Argument;
 use crate::present::saved::SavedDocument;
 
-/// Save the last checkpoint of a run and end it
+/// Save the last checkpoint of a run and end the run
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  milepost finish --summary \"all tests pass\"\n  \
+#[command(after_help = "Examples:\n  milepost finish -m \"all tests pass\"\n  \
                         milepost finish --run nightly --status failed")]
 pub(crate) struct FinishArgs {
-    /// How it ends: completed, failed or paused [default: completed]
-    #[arg(long, value_name = "S")]
-    status: Option<Argument<Status>>,
-    /// What the work was about
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// Summary of the work
+    #[arg(
+        short = 'm',
+        long = "message",
+        visible_alias = "summary",
+        value_name = "MESSAGE",
+        allow_hyphen_values = true
+    )]
     summary: Option<String>,
+    /// Final status: completed, failed or paused [default: completed]
+    #[arg(long, value_name = "STATUS", add = Values::Words(&["completed", "failed", "paused"]))]
+    status: Option<Argument<Status>>,
 }
 
 pub(crate) fn execute(args: FinishArgs, context: &Context<'_>) -> Result<SavedDocument> {

@@ -1,29 +1,25 @@
-//! `help`: the short list, every command, or one command with its examples.
+//! `help`: every command in its group, or one command with its examples.
 
-use clap::CommandFactory;
-
-use crate::cli::{Cli, find_command, full_command};
+use crate::cli::{find_command, help_page};
+use crate::completion::Values;
 use crate::error::Result;
 use crate::present::reference::HelpDocument;
 
-/// Show the commands, or one with its examples
+/// Show all commands, or explain one
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  milepost help --all\n  milepost help save\n  milepost help task run")]
+#[command(after_help = "Examples:\n  milepost help\n  milepost help save\n  milepost help task run")]
 pub(crate) struct HelpArgs {
-    /// The command to explain
+    /// Command to explain
+    #[arg(value_name = "COMMAND", add = Values::Command)]
     command: Vec<String>,
-    /// Show every command
-    #[arg(long)]
+    /// Show all commands, which is the default
+    #[arg(long, hide = true)]
     all: bool,
 }
 
 pub(crate) fn execute(args: &HelpArgs) -> Result<HelpDocument> {
-    let mut command = match (args.command.is_empty(), args.all) {
-        (false, _) => find_command(&args.command)?,
-        (true, true) => full_command(),
-        (true, false) => Cli::command(),
-    };
-    let shown = if args.command.is_empty() { command.render_help() } else { command.render_long_help() };
-    let text = command.render_long_help().to_string();
-    Ok(HelpDocument { text, styled: shown.ansi().to_string() })
+    // `--all` asks for the default.
+    let HelpArgs { command, all: _ } = args;
+    find_command(command)?;
+    Ok(HelpDocument::of_text(&help_page(command)))
 }

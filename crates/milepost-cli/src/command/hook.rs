@@ -2,22 +2,23 @@
 
 use crate::agents::{agent_names, find_agent};
 use crate::cli::Global;
+use crate::completion::Values;
 use crate::error::{CommandError, Result};
 use crate::hook;
 use crate::present::Output;
 
-/// Keep what an agent says happens (for its hooks, not for people)
+/// Record an event of an agent (called by its hooks)
 ///
-/// Reads the agent's JSON on stdin. Prints what the agent's protocol allows and exits 0, also where the store is busy,
-/// full or damaged: then `milepost status` and the agent's next session say so. Does nothing where there is no store.
+/// Reads the agent's JSON on stdin. Prints what the agent's protocol allows and exits 0, even if the store is busy, full
+/// or damaged: `milepost status` and the agent's next session report that. Does nothing in projects without a store.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost hook claude-code < payload.json\n  milepost agents install claude-code"
 )]
 pub(crate) struct HookArgs {
-    #[arg(value_name = "AGENT", help = format!("The agent: {}", agent_names()))]
+    #[arg(value_name = "AGENT", help = format!("Agent that sends the event: {}", agent_names()), add = Values::Agent)]
     agent: String,
-    /// Exit with an error where something went wrong
+    /// Exit with an error if something goes wrong
     #[arg(long)]
     strict: bool,
 }

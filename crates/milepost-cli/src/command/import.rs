@@ -8,39 +8,40 @@ use milepost::interop::Format;
 use milepost::store::StoreError;
 use milepost::{Error, ImportOptions, ImportReport, Redaction};
 
+use crate::completion::Values;
 use crate::config::parse_choice;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::transfer::{ImportDocument, Patch};
 
-/// Import checkpoints that another tool has written
+/// Import checkpoints of another tool
 ///
 /// Formats: pai (a folder of phase checkpoints), nova26 (a SQLite file), snapshot (a tree with latest.json and history/),
-/// aiwg (numbered files), markdown (briefs), jsonl and bundle (of milepost's own), and auto, which recognises them. PATH is
-/// the file or folder, or the folder around it. Original ids stay usable as references. Running it twice adds nothing.
+/// aiwg (numbered files), markdown (briefs), jsonl and bundle (Milepost's own), and auto, which detects the format. PATH
+/// is the file or folder, or the folder around it. Original ids remain valid references. Importing twice adds nothing.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost import pai\n  milepost import auto ../old-project/checkpoints --dry-run\n  \
                         milepost import nova26 .nova/checkpoints.db\n  \
                         milepost import bundle nightly.bundle --patch nightly.patch\n\n\
-                        Exit: 0 also where files were skipped; 3 if lines of a jsonl file were left out; \
+                        Exit: 0 even if files were skipped; 3 if lines of a jsonl file were left out; \
                         4 if there was nothing to import."
 )]
 pub(crate) struct ImportArgs {
-    /// The format, or auto
-    #[arg(value_name = "FORMAT")]
+    /// Format: auto, pai, nova26, snapshot, aiwg, markdown, jsonl or bundle
+    #[arg(value_name = "FORMAT", add = Values::ImportFormat)]
     format: String,
-    /// The file or folder [default: the format's usual folder, else the current one]
-    #[arg(value_name = "PATH")]
+    /// File or folder to import [default: the format's usual folder, else the current one]
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     path: Option<PathBuf>,
-    /// Say what would be imported, and change nothing
+    /// Show what would be imported, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Keep secrets as they are
+    /// Keep keys, tokens and passwords, which are replaced otherwise
     #[arg(long)]
     no_redact: bool,
-    /// Write what a bundle brings uncommitted into FILE
-    #[arg(long, value_name = "FILE")]
+    /// File to write the uncommitted changes of a bundle to
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     patch: Option<PathBuf>,
 }
 

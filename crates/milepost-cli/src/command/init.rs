@@ -3,22 +3,29 @@
 use milepost::internal::fs::atomic;
 use std::path::Path;
 
-use crate::agents::{AGENTS, Agent};
+use crate::agents::{AGENTS, Agent, agent_names};
 use crate::command::agents::{AgentSetup, parse_agents};
+use crate::completion::Values;
 use crate::config::{Origin, guarded_in, trusted_entry};
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::init::InitDocument;
 
-/// Make the store and milepost.toml for this project
+/// Create the store and milepost.toml for this project
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost init\n  milepost init --agents claude-code\n  milepost init --agents none --yes\n  \
                         milepost init --store files:checkpoints"
 )]
 pub(crate) struct InitArgs {
-    /// Agents to set up for you: all, none, or names (see `milepost agents`). Asked on a terminal unless given
-    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 1..,
+        value_delimiter = ',',
+        help = format!("Agents to install Milepost into: all, none, {} [default: ask]", agent_names()),
+        add = Values::AgentOrAll
+    )]
     agents: Vec<String>,
 }
 

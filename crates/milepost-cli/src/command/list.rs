@@ -3,6 +3,7 @@
 use milepost::ListQuery;
 use milepost::model::{Source, Status};
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::input::Argument;
@@ -10,28 +11,28 @@ use crate::present::list::ListDocument;
 
 /// List checkpoints, newest first
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  milepost list\n  milepost list --run nightly --limit 0 --json\n  \
+#[command(after_help = "Examples:\n  milepost list\n  milepost log --run nightly --limit 0 --json\n  \
                         milepost list --incomplete --source error_boundary\n  milepost list --tree --limit 0")]
 pub(crate) struct ListArgs {
     /// Maximum number to show (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(super) limit: usize,
-    /// Only completed ones
+    /// Only completed checkpoints
     #[arg(long, conflicts_with = "incomplete")]
     pub(super) completed: bool,
-    /// Only those that are not completed
+    /// Only checkpoints that are not completed
     #[arg(long)]
     pub(super) incomplete: bool,
-    /// Only of this source: step_boundary, error_boundary, timer or manual
-    #[arg(long, value_name = "S")]
+    /// Only with this source: step_boundary, error_boundary, timer or manual
+    #[arg(long, value_name = "SOURCE", add = Values::Words(Source::NAMES))]
     pub(super) source: Option<Argument<Source>>,
-    /// Only of this status: in_progress, failed, completed or paused
-    #[arg(long, value_name = "S")]
+    /// Only with this status: in_progress, failed, completed or paused
+    #[arg(long, value_name = "STATUS", add = Values::Words(Status::NAMES))]
     pub(super) status: Option<Argument<Status>>,
     /// Only with this tag
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "TAG", add = Values::Tag)]
     pub(super) tag: Option<String>,
-    /// Below their parents instead of newest first; lines branch to the right
+    /// Show checkpoints below their parents, with branches to the right
     #[arg(long)]
     pub(super) tree: bool,
 }

@@ -2,29 +2,30 @@
 
 use milepost::{MarkChange, Reference};
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::marks::MarkDocument;
 
-/// Pin or tag a checkpoint, so that it is kept
+/// Pin or tag a checkpoint so that retention keeps it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost mark latest --pin --tag before-refactoring\n  \
                         milepost mark before-refactoring --untag before-refactoring")]
 pub(crate) struct MarkArgs {
-    /// The checkpoint
-    #[arg(value_name = "REF")]
+    /// Checkpoint to mark
+    #[arg(value_name = "REF", add = Values::Reference)]
     reference: String,
-    /// Keep it whatever its age
+    /// Exempt the checkpoint from retention
     #[arg(long, conflicts_with = "unpin")]
     pin: bool,
-    /// No longer keep it for being pinned
+    /// Remove the pin
     #[arg(long)]
     unpin: bool,
-    /// A name to add; may be repeated
-    #[arg(long, value_name = "T")]
+    /// Tag to add (repeatable)
+    #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
-    /// A name to take away; may be repeated
-    #[arg(long, value_name = "T")]
+    /// Tag to remove (repeatable)
+    #[arg(long, value_name = "TAG", add = Values::Tag)]
     untag: Vec<String>,
 }
 

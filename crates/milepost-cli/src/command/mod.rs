@@ -55,25 +55,31 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::Output;
 
-/// Makes the enum of commands, the parser of a single one, and the dispatch: `execute` of the command's module, whose
-/// document is presented, or the function that is named after `=>`.
+/// Makes the enum of commands, their groups, the parser of a single one, and the dispatch: `execute` of the command's
+/// module, whose document is presented, or the function that is named after `=>`.
 macro_rules! commands {
-    ($( hide = $hide:literal {
-        $( $(#[cfg($when:meta)])? $variant:ident($module:ident::$args:ident) $(=> $run:path)?, )*
+    ($( $heading:literal {
+        $( $(#[cfg($when:meta)])? $variant:ident($module:ident::$args:ident) $(as [$($alias:literal),*])? $(=> $run:path)?, )*
     } )*) => {
-        /// Every command. Those that are hidden stand in `help --all`.
+        /// Every command.
         #[derive(Debug, Subcommand)]
         #[allow(clippy::large_enum_variant, reason = "there is one value, and it is moved twice")]
         pub(crate) enum Command {
-            $( $( $(#[cfg($when)])? #[command(hide = $hide)] $variant($module::$args), )* )*
+            $( $( $(#[cfg($when)])? $(#[command(visible_aliases = [$($alias),*])])? $variant($module::$args), )* )*
         }
 
+        /// The headings of the help page, and the commands below each.
+        pub(crate) const GROUPS: &[(&str, &[&str])] = &[
+            $( ($heading, &[ $( $(#[cfg($when)])? stringify!($module), )* ]), )*
+        ];
+
         impl Command {
-            /// One command as clap has it, by its name.
+            /// One command as clap has it, by its name or an alias.
             pub(crate) fn clap_command(name: &str) -> Option<clap::Command> {
                 match name {
-                    $( $( $(#[cfg($when)])? stringify!($module) => {
-                        Some(<$module::$args as clap::Args>::augment_args(clap::Command::new(stringify!($module))))
+                    $( $( $(#[cfg($when)])? stringify!($module) $($(| $alias)*)? => {
+                        let command = clap::Command::new(stringify!($module)) $(.visible_aliases([$($alias),*]))?;
+                        Some(<$module::$args as clap::Args>::augment_args(command))
                     } )* )*
                     _ => None,
                 }
@@ -95,22 +101,28 @@ macro_rules! commands {
 }
 
 commands! {
-    hide = false {
-        Init(init::InitArgs),
+    "Everyday" {
         Status(status::StatusArgs),
-        Run(run::RunArgs) => run::run,
         Save(save::SaveArgs),
-        Resume(resume::ResumeArgs),
+        List(list::ListArgs) as ["log", "ls"],
         Show(show::ShowArgs),
         Diff(diff::DiffArgs),
-        Prune(prune::PruneArgs),
-        Doctor(doctor::DoctorArgs),
+        Resume(resume::ResumeArgs),
+        Run(run::RunArgs) => run::run,
+        Runs(runs::RunsArgs),
+        Summary(summary::SummaryArgs),
+    }
+    "Set-up" {
+        Init(init::InitArgs),
         Agents(agents::AgentsArgs) => agents::run,
         Trust(trust::TrustArgs),
+        Config(config::ConfigArgs),
+        Completions(completions::CompletionsArgs) => ran_without_config,
+        Man(man::ManArgs) => ran_without_config,
+        Help(help::HelpArgs) => ran_without_config,
     }
-    hide = true {
+    "Reporting progress" {
         Start(start::StartArgs),
-        Finish(finish::FinishArgs),
         Step(step::StepArgs),
         Task(task::TaskArgs) => task::run,
         Criterion(criterion::CriterionArgs),
@@ -118,27 +130,29 @@ commands! {
         Note(note::NoteArgs),
         Decide(decide::DecideArgs),
         Context(context::ContextArgs),
-        Runs(runs::RunsArgs),
-        List(list::ListArgs),
-        Summary(summary::SummaryArgs),
-        Mark(mark::MarkArgs),
         Complete(complete::CompleteArgs),
-        Brief(brief::BriefArgs),
-        State(state::StateArgs),
-        Delete(delete::DeleteArgs),
-        Verify(verify::VerifyArgs),
+        Finish(finish::FinishArgs),
+    }
+    "Housekeeping" {
+        Mark(mark::MarkArgs),
         Events(events::EventsArgs) => events::run,
-        Hook(hook::HookArgs) => ran_without_config,
-        #[cfg(feature = "mcp")]
-        Mcp(mcp::McpArgs) => ran_without_config,
+        Verify(verify::VerifyArgs),
+        Doctor(doctor::DoctorArgs),
+        Prune(prune::PruneArgs),
+        Delete(delete::DeleteArgs),
+    }
+    "Moving data" {
+        State(state::StateArgs),
+        Brief(brief::BriefArgs),
         Import(import::ImportArgs),
         Export(export::ExportArgs),
         Copy(copy::CopyArgs),
-        Config(config::ConfigArgs),
         Schema(schema::SchemaArgs) => ran_without_config,
-        Completions(completions::CompletionsArgs) => ran_without_config,
-        Man(man::ManArgs) => ran_without_config,
-        Help(help::HelpArgs) => ran_without_config,
+    }
+    "Serving agents" {
+        #[cfg(feature = "mcp")]
+        Mcp(mcp::McpArgs) => ran_without_config,
+        Hook(hook::HookArgs) => ran_without_config,
         #[cfg(all(test, feature = "mcp"))]
         Toy(toy::ToyArgs),
     }
@@ -149,7 +163,7 @@ impl Command {
     pub(crate) fn run_without_config(self, global: &Global, output: &Output) -> Result<Option<Self>> {
         match self {
             Self::Schema(_) => output.present(&schema::execute())?,
-            Self::Completions(args) => output.present(&completions::execute(&args))?,
+            Self::Completions(args) => output.present(&completions::execute(&args)?)?,
             Self::Man(args) => output.present(&man::execute(&args)?)?,
             Self::Help(args) => output.present(&help::execute(&args)?)?,
             Self::Hook(args) => hook::run(&args, global, output)?,

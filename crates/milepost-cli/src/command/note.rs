@@ -8,12 +8,12 @@ use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Add a line to the log of a run
 ///
-/// It is durable when the command returns, and part of the next checkpoint. The newest 200 lines are kept.
+/// The line is durable when the command returns, and part of the next checkpoint. A run keeps the newest 200 lines.
 #[derive(Debug, Serialize, clap::Args)]
 #[command(after_help = "Examples:\n  milepost note \"the parser needs a second pass\"\n  \
                         milepost note --run nightly \"retrying\"")]
 pub(crate) struct NoteArgs {
-    /// What it says
+    /// Text of the line
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: String,
 }

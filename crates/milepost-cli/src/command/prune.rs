@@ -8,14 +8,13 @@ use crate::error::Result;
 use crate::present::format;
 use crate::present::prune::{PruneDocument, page};
 
-/// Remove checkpoints that are no longer kept, and give the space back
+/// Remove checkpoints that retention does not keep
 ///
-/// In the whole store, or in the run named with --run. A run keeps its newest checkpoints (50, up to an age of 14 days,
-/// unless its profile or a flag says otherwise), and whatever their number and age: the newest, the latest failed,
-/// completed and state-holding ones, pinned and tagged ones, and those that --keep-hourly, --keep-daily, --keep-weekly
-/// and --keep-within ask for. While the store takes more than 1 GB, the oldest ended runs keep only those that stay
-/// whatever their number and age. Ended runs go as a whole only where retain.ended_runs says so. Saves prune their own
-/// run all the time; this does the rest.
+/// Works on the whole store, or on the run that --run names. A run keeps its newest checkpoints: 50, up to an age of 14
+/// days, unless its profile or a flag says otherwise. These are kept at any number and age: the newest checkpoint, the
+/// latest failed, completed and state-holding ones, pinned and tagged ones, and those that --keep-hourly, --keep-daily,
+/// --keep-weekly and --keep-within select. While the store takes more than 1 GB, the oldest ended runs are reduced to
+/// those. Ended runs are removed as a whole only if retain.ended_runs is set. Every save prunes its own run.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost prune --dry-run\n  milepost prune --yes\n  milepost prune --run nightly --keep-last 10\n  \
@@ -23,7 +22,7 @@ use crate::present::prune::{PruneDocument, page};
                   milepost --store files:checkpoints prune --compress-after 24h --yes"
 )]
 pub(crate) struct PruneArgs {
-    /// Say what would go, and change nothing
+    /// Show what would be removed, and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -7,30 +7,37 @@ use milepost::internal::engine::OUTCOME_SUMMARY;
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult, ValidationError};
 use serde::Serialize;
 
+use crate::completion::Values;
 use crate::context::{Context, Target};
 use crate::error::CommandError;
 use crate::input::Argument;
 use crate::present::saved::{ChangeDocument, ChangeResult};
 use crate::supervise::{self, SupervisedCommand};
 
-/// Record how a command or tool ended, or run one and record it
+/// Record the outcome of a command or tool, or run a command
 ///
-/// With a command behind --, runs it, passes its output and exit code through, and records PASS or FAIL with the end of
-/// its output. Outcomes are durable when this returns, and part of the next checkpoint, which holds the newest 100.
+/// With a command after --, runs it, passes its output and exit code through, and records PASS or FAIL with the end of its
+/// output. Outcomes are durable when this returns. A checkpoint holds the newest 100.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost record -- make test\n  \
                         milepost record --kind tool_use --name edit --result WARN --duration-ms 120 --summary \"2 hunks\"")]
 pub(crate) struct RecordArgs {
-    /// What it is: shell, slash_command or tool_use [default with a command: shell]
-    #[arg(long, value_name = "K", required_unless_present = "command")]
+    /// Kind: shell, slash_command or tool_use [default with a command: shell]
+    #[arg(long, value_name = "KIND", required_unless_present = "command", add = Values::Words(OutcomeKind::NAMES))]
     pub(super) kind: Option<Argument<OutcomeKind>>,
-    /// Its name [default with a command: the command]
-    #[arg(long, value_name = "N", required_unless_present = "command")]
+    /// Name [default with a command: the command]
+    #[arg(long, value_name = "NAME", required_unless_present = "command")]
     pub(super) name: Option<String>,
-    /// How it ended: PASS, FAIL or WARN
-    #[arg(long, value_name = "R", required_unless_present = "command", conflicts_with = "command")]
+    /// Result: PASS, FAIL or WARN
+    #[arg(
+        long,
+        value_name = "RESULT",
+        required_unless_present = "command",
+        conflicts_with = "command",
+        add = Values::Words(OutcomeResult::NAMES)
+    )]
     pub(super) result: Option<Argument<OutcomeResult>>,
-    /// How long it took
+    /// Duration in milliseconds
     #[arg(
         long,
         value_name = "N",
@@ -39,13 +46,13 @@ pub(crate) struct RecordArgs {
         conflicts_with = "command"
     )]
     pub(super) duration_ms: Option<Argument<u64>>,
-    /// What it did, in at most 2,048 bytes [default with a command: the end of its output]
+    /// Summary, at most 2,048 bytes [default with a command: the end of its output]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) summary: Option<String>,
-    /// Why it ended so
-    #[arg(long, value_name = "C")]
+    /// Code that says why it ended
+    #[arg(long, value_name = "CODE")]
     pub(super) reason_code: Option<String>,
-    /// The command to run
+    /// Command to run
     #[arg(value_name = "CMD", last = true)]
     pub(super) command: Vec<OsString>,
 }

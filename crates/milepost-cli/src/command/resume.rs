@@ -10,6 +10,7 @@ use milepost::{Error, Milepost, ReasonCode};
 
 use super::rerun;
 use crate::agents::{AGENTS, Agent, agent_names, find_agent};
+use crate::completion::Values;
 use crate::config::AgentEnvironment;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
@@ -25,44 +26,50 @@ use crate::present::resume::{
 /// Tokens of a brief unless said otherwise.
 const BUDGET: u64 = 2000;
 
-/// Show what stopped here, why, and the brief to go on with
+/// Show what was interrupted, why, and the brief to continue with
 ///
-/// Without RUN: the run that was interrupted last in this worktree. Only reads, unless told to start something. Exit 4
-/// where there is nothing to resume, 3 where the newest checkpoint is damaged and an older one is used.
+/// Without RUN: the run that was interrupted last in this worktree. Changes nothing unless a flag says so. Exits 4 if
+/// there is nothing to resume, and 3 if the newest checkpoint is damaged and an older one is used.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  milepost resume\n  milepost resume --budget 800 > brief.md\n  \
-                        milepost resume --check && echo there is work to go on with\n  \
+                        milepost resume --check && echo there is work to continue\n  \
                         milepost resume --with claude-code\n  milepost resume nightly --rerun\n  \
                         milepost resume --from brief.md --budget 500")]
 pub(crate) struct ResumeArgs {
-    /// The run; unless given, the one that was interrupted last in this worktree
-    #[arg(value_name = "RUN", conflicts_with = "from")]
+    /// Run to resume [default: the one that was interrupted last in this worktree]
+    #[arg(value_name = "RUN", conflicts_with = "from", add = Values::Run)]
     pub(super) target: Option<String>,
-    /// Tokens of the brief at most [default: 2000]
+    /// Maximum number of tokens of the brief [default: 2000]
     #[arg(long, value_name = "N")]
     pub(super) budget: Option<u64>,
-    /// Only say whether it may be continued: exit 0 for yes, 4 for no
+    /// Only test whether it can be continued: exit 0 if so, 4 if not
     #[arg(long, conflicts_with_all = ["start", "with", "rerun", "dismiss", "from"])]
     pub(super) check: bool,
-    /// md prints the brief alone, json everything
+    /// Output: md prints only the brief, json everything
     #[arg(long, value_name = "FORMAT")]
     pub(super) format: Option<ResumeFormat>,
-    /// Open a run that continues it, and print that run's id
+    /// Open a run that continues it, and print the id of that run
     #[arg(long, group = "act")]
     pub(super) start: bool,
-    #[arg(help = format!("Go to its worktree and start this agent with the brief: {}", agent_names()), long, value_name = "AGENT", group = "act")]
+    #[arg(
+        help = format!("Change to its worktree and start this agent with the brief: {}", agent_names()),
+        long,
+        value_name = "AGENT",
+        group = "act",
+        add = Values::Agent
+    )]
     pub(super) with: Option<String>,
-    /// Start the command that was recorded again, under the same run
+    /// Start the recorded command again, in the same run
     #[arg(long, group = "act")]
     pub(super) rerun: bool,
-    /// No longer offer it
+    /// Stop offering the run
     #[arg(long, group = "act")]
     pub(super) dismiss: bool,
-    /// Also where its owner lives, but waits or is silent
+    /// Also continue a run whose owner is alive but waits or is silent
     #[arg(long)]
     pub(super) take_over: bool,
-    /// Work from a brief in a file, or - for stdin; needs no store
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["act", "take_over"])]
+    /// File with a brief to work from; needs no store (- reads stdin)
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["act", "take_over"])]
     pub(super) from: Option<PathBuf>,
 }
 

@@ -21,45 +21,45 @@ use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{LateCapture, RecordedSave, Recorder};
 use crate::supervise::{ProgramExit, SupervisedCommand};
 
-/// Run a command and keep checkpoints of it
+/// Run a command and save checkpoints while it runs
 ///
-/// A first checkpoint, one every interval, and a last one with the command's end, each with what the workspace looks like:
-/// git, watched folders, memory, every file touched so far. The command's streams, signals and exit code are its own;
-/// MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION tell it, and milepost commands inside it, which run it is.
+/// Saves a first checkpoint, one every interval, and a last one when the command ends, each with the state of the
+/// workspace: git, watched folders, memory, and every file touched so far. The command keeps its own streams, signals and
+/// exit code. MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION name the run to milepost commands inside it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost run -- make all\n  \
                         milepost run --watch docs --events events.jsonl -- ./agent.sh\n  \
                         milepost run --rejoin --run nightly --every 10m --title \"nightly build\" -- ./nightly.sh\n\n\
-                        How often: every 10 to 15 minutes for work of less than an hour, 15 to 20 up to 3 hours, \
-                        20 to 30 up to 6, then 30.\n\n\
-                        Exit: the command's own code, 128 and the signal's number for a signal, 125 for a failure of \
-                        milepost itself, 126 for a command that cannot be executed, 127 for one that is not there.")]
+                        Intervals that work well: 10 to 15 minutes for work of less than an hour, 15 to 20 minutes up \
+                        to 3 hours, 20 to 30 minutes up to 6 hours, then 30 minutes.\n\n\
+                        Exit: the command's own code, 128 plus the number of a signal, 125 for a failure of milepost \
+                        itself, 126 for a command that cannot be executed, 127 for one that does not exist.")]
 pub(crate) struct RunArgs {
-    /// Go on with the run that --run or MILEPOST_RUN names, if it is there
+    /// Continue the run that --run or MILEPOST_RUN names, if it exists
     #[arg(long)]
     rejoin: bool,
-    /// How often to save: 30s, 10m, 2h [default: by profile, 30m]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    /// Interval between checkpoints: 30s, 10m or 2h [default: by profile, 30m]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     every: Option<String>,
-    /// What people call it
+    /// Title of the run
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     title: Option<String>,
-    /// The plan it follows
-    #[arg(long, value_name = "FILE")]
+    /// File of the plan that the run follows
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     plan: Option<String>,
-    /// A folder to watch: its files and their sizes; may be repeated [default: .aiwg where it exists]
-    #[arg(long, value_name = "DIR")]
+    /// Folder whose files and sizes to record (repeatable) [default: .aiwg if it exists]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     watch: Vec<PathBuf>,
-    /// Write a line of JSON for each checkpoint to the end of FILE
-    #[arg(long, value_name = "FILE")]
+    /// File to append a line of JSON to for each checkpoint
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     events: Option<PathBuf>,
-    /// Do not look at the workspace
+    /// Do not record git, watched folders and memory
     #[arg(long)]
     no_capture: bool,
-    /// Do not start the command, or exit 125, if milepost cannot save
+    /// If milepost cannot save, do not start the command, or exit 125
     #[arg(long)]
     strict: bool,
-    /// The command
+    /// Command to run
     #[arg(value_name = "CMD", last = true, required = true)]
     command: Vec<OsString>,
 }

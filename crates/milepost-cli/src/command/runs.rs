@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use milepost::RunsQuery;
 use milepost::model::{RunId, Status};
 
+use crate::completion::Values;
 use crate::config::duration;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
@@ -17,16 +18,16 @@ use crate::present::runs::RunsDocument;
 #[command(after_help = "Examples:\n  milepost runs\n  milepost runs nightly\n  \
                         milepost runs --since 2d --status failed --json")]
 pub(crate) struct RunsArgs {
-    /// The run to show in full
-    #[arg(value_name = "RUN")]
+    /// Run to show in full
+    #[arg(value_name = "RUN", add = Values::Run)]
     pub(super) run: Option<String>,
-    /// Only written within this time: 30s, 5m, 12h, 14d, 2w
-    #[arg(long, value_name = "D")]
+    /// Only runs written within this time: 30s, 5m, 12h, 14d or 2w
+    #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
-    /// Only of this status: in_progress, failed, completed or paused
-    #[arg(long, value_name = "S")]
+    /// Only with this status: in_progress, failed, completed or paused
+    #[arg(long, value_name = "STATUS", add = Values::Words(Status::NAMES))]
     pub(super) status: Option<Argument<Status>>,
-    /// At most so many; 0 is all
+    /// Maximum number to show (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) limit: usize,
 }

@@ -7,6 +7,7 @@ use milepost::internal::seal::strict;
 use milepost::model::{Phase, RunId, Source, Status};
 use milepost::{Error, Milepost, Redaction, Save};
 
+use crate::completion::Values;
 use crate::context::{Context, SaveResult, save_or_enqueue};
 use crate::error::Result;
 use crate::input::{Argument, Content};
@@ -14,52 +15,61 @@ use crate::present::saved::SavedDocument;
 
 /// Save a checkpoint and print its id
 ///
-/// What is not given is taken from the run as it stands. Without --run, the run is the only open one of this worktree,
-/// or a new one.
+/// Everything that is not given is taken from the run. Without --run, the checkpoint goes to the only open run of this
+/// worktree, or to a new run.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  milepost save --summary \"parser done, printer next\"\n  \
-                        milepost save --phase BUILD --phase-number 4 --reason phase_completed\n  \
+#[command(after_help = "Examples:\n  milepost save \"parser done, printer next\"\n  \
+                        milepost save -m \"tests pass\" --tag before-refactoring\n  \
                         echo '{\"state\": {\"step\": 3}}' | milepost save --input -\n  \
                         milepost save --source timer --if-due")]
 pub(crate) struct SaveArgs {
-    /// What made it happen: step_boundary, error_boundary, timer or manual [default: manual]
-    #[arg(long, value_name = "S")]
+    /// Summary of the work; the same as --message
+    #[arg(value_name = "MESSAGE", conflicts_with = "summary")]
+    pub(super) message: Option<String>,
+    /// Summary of the work
+    #[arg(
+        short = 'm',
+        long = "message",
+        visible_alias = "summary",
+        value_name = "MESSAGE",
+        allow_hyphen_values = true
+    )]
+    pub(super) summary: Option<String>,
+    /// Cause: step_boundary, error_boundary, timer or manual [default: manual]
+    #[arg(long, value_name = "SOURCE", add = Values::Words(Source::NAMES))]
     pub(super) source: Option<Argument<Source>>,
-    /// Why, beside the source; may be repeated
-    #[arg(long, value_name = "R")]
+    /// Reason, in addition to the source (repeatable)
+    #[arg(long, value_name = "TEXT")]
     pub(super) reason: Vec<String>,
-    /// How the work stands: in_progress, failed, completed or paused [default: in_progress]
-    #[arg(long, value_name = "S")]
+    /// Status: in_progress, failed, completed or paused [default: in_progress]
+    #[arg(long, value_name = "STATUS", add = Values::Words(Status::NAMES))]
     pub(super) status: Option<Argument<Status>>,
-    /// The phase's name
+    /// Name of the phase
     #[arg(long, value_name = "NAME")]
     pub(super) phase: Option<String>,
-    /// The phase's number, 0 or more
+    /// Number of the phase, 0 or more
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(super) phase_number: Option<Argument<u64>>,
-    /// What the work is about
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub(super) summary: Option<String>,
-    /// A JSON object with more of the checkpoint's fields; - reads stdin
+    /// JSON object with more fields of the checkpoint (- reads stdin)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) input: Option<Content>,
-    /// A Markdown brief, kept byte for byte; its own id becomes a name of the checkpoint and must be new
+    /// Markdown brief to store unchanged; its own id names the checkpoint and must be new (- reads stdin)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) brief: Option<Content>,
-    /// Do not look at the workspace: git, watched folders, memory
+    /// Do not record git, watched folders and memory
     #[arg(long)]
     pub(super) no_capture: bool,
-    /// Keep secrets as they are; without it keys, tokens and passwords are replaced before anything is written
+    /// Keep keys, tokens and passwords, which are replaced otherwise
     #[arg(long)]
     pub(super) no_redact: bool,
     /// Save only if the profile's interval has passed
     #[arg(long)]
     pub(super) if_due: bool,
-    /// Keep it whatever its age
+    /// Exempt the checkpoint from retention
     #[arg(long)]
     pub(super) pin: bool,
-    /// A name for it; may be repeated
-    #[arg(long, value_name = "T")]
+    /// Tag to add (repeatable)
+    #[arg(long, value_name = "TAG")]
     pub(super) tag: Vec<String>,
 }
 
@@ -149,8 +159,8 @@ fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft> {
         draft.phase =
             Some(Phase { name: args.phase.clone(), number: number.unwrap_or_default(), ..Phase::default() });
     }
-    if args.summary.is_some() {
-        draft.task_summary.clone_from(&args.summary);
+    if let Some(summary) = args.message.as_ref().or(args.summary.as_ref()) {
+        draft.task_summary = Some(summary.clone());
     }
     if let Some(content) = &args.brief {
         draft.brief = Some(content.text("/brief")?);

@@ -2,21 +2,22 @@
 
 use milepost::Reference;
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::checkpoint::ShowDocument;
 
 /// Show a checkpoint
 ///
-/// REF is an id, the start of one, `latest`, `latest~2`, `RUN@12`, a tag, or the id it was imported under. Plain
-/// `latest` falls back to the newest good checkpoint where the newest is damaged, and exits 3.
+/// REF is an id, a short id or the start of one, `latest`, `latest~2`, `RUN@12`, a tag, or an id from an import. If the
+/// newest checkpoint is damaged, plain `latest` shows the newest good one and exits 3.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost show\n  milepost show nightly@12\n  milepost show latest~1 --json"
 )]
 pub(crate) struct ShowArgs {
-    /// The checkpoint
-    #[arg(value_name = "REF", default_value = "latest")]
+    /// Checkpoint to show
+    #[arg(value_name = "REF", default_value = "latest", add = Values::Reference)]
     pub(super) reference: String,
 }
 

@@ -11,18 +11,18 @@ use crate::present::run::StartDocument;
 
 /// Open a run and print its id
 ///
-/// Without --run or MILEPOST_RUN a new run is opened. A run that is there gets a new session, unless its owner is alive.
+/// Without --run or MILEPOST_RUN, opens a new run. An existing run gets a new session, unless its owner is alive.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  export MILEPOST_RUN=$(milepost start --title \"nightly build\")\n  \
                         milepost start --run nightly --plan plan.toml --owner-pid $$")]
 pub(crate) struct StartArgs {
-    /// What people call it
-    #[arg(long, allow_hyphen_values = true)]
+    /// Title of the run
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     title: Option<String>,
-    /// The plan it follows
-    #[arg(long, value_name = "FILE")]
+    /// File of the plan that the run follows
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     plan: Option<String>,
-    /// The process that does the work
+    /// Process that does the work
     #[arg(long, value_name = "PID", allow_hyphen_values = true)]
     owner_pid: Option<String>,
 }

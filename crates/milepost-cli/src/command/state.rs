@@ -6,6 +6,7 @@ use milepost::internal::engine::RunResolution;
 use milepost::model::RunId;
 use milepost::{Milepost, Reference, RestoreOptions};
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::damage::Fallback;
@@ -13,18 +14,18 @@ use crate::present::state::StateDocument;
 
 /// Print the state of a checkpoint, exactly as it was saved
 ///
-/// A checkpoint without a state gives the nearest one before it in its run. With --to it goes into a file, and no
-/// other file changes; what stood there before is kept beside it.
+/// If the checkpoint has no state, prints the newest earlier state of its run. --to writes it to a file instead and keeps
+/// a copy of what the file held before.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost state > state.json\n  milepost state nightly@12 --to state.json --force"
 )]
 pub(crate) struct StateArgs {
-    /// The checkpoint
-    #[arg(value_name = "REF", default_value = "latest")]
+    /// Checkpoint to read
+    #[arg(value_name = "REF", default_value = "latest", add = Values::Reference)]
     reference: String,
-    /// The file to write
-    #[arg(long, value_name = "FILE")]
+    /// File to write
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     to: Option<PathBuf>,
     /// Overwrite a file that holds something else
     #[arg(long, requires = "to")]

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::hook::failures;
 use crate::present::status::{StatusDocument, StatusRow};
 
-/// Show the store, runs that are live, open or stopped, and what to do next
+/// Show the store, its unfinished runs, and the next command
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost\n  milepost status --json")]
 pub(crate) struct StatusArgs {}

@@ -4,6 +4,7 @@ use milepost::Error;
 use milepost::model::{StepChange, StepStatus, ValidationError};
 use serde::Serialize;
 
+use crate::completion::Values;
 use crate::context::{Context, Target};
 use crate::input::Argument;
 use crate::present::saved::{ChangeDocument, ChangeResult};
@@ -16,7 +17,7 @@ const VERBS: [(&str, StepStatus); 4] = [
     ("skip", StepStatus::Skipped),
 ];
 
-/// Say that a step of a plan begins or ends, and save at once
+/// Record that a step of a plan begins or ends, and save
 ///
 /// Prints the checkpoint's id. `done` and `fail` need a step that has begun; `skip` does not. Steps may overlap.
 #[derive(Debug, clap::Args)]
@@ -25,19 +26,19 @@ const VERBS: [(&str, StepStatus); 4] = [
                         milepost step done parse\n  milepost step skip print"
 )]
 pub(crate) struct StepArgs {
-    /// What happens: begin, done, fail or skip
-    #[arg(value_name = "WHAT")]
+    /// Change of the step: begin, done, fail or skip
+    #[arg(value_name = "CHANGE", add = Values::Words(&["begin", "done", "fail", "skip"]))]
     pub(super) what: Argument<StepStatus>,
-    /// The step
+    /// Id of the step
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// The plan's file
-    #[arg(long, value_name = "FILE")]
+    /// File of the plan
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) plan: Option<String>,
-    /// The step's number in the plan
+    /// Number of the step in the plan
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(super) ordinal: Option<Argument<u64>>,
-    /// What people call it
+    /// Title of the step
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) title: Option<String>,
 }

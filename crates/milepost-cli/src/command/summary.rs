@@ -3,19 +3,20 @@
 use milepost::model::RunId;
 use milepost::{Milepost, Reference};
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::summary::SummaryDocument;
 
-/// Sum a run up: checkpoints, sessions, files touched, memory, failures
+/// Summarise a run: checkpoints, sessions, files, memory, failures
 ///
 /// Without RUN: the run that --run or MILEPOST_RUN names, or the one that was written last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost summary\n  milepost summary nightly -v\n  \
                         milepost summary nightly --json")]
 pub(crate) struct SummaryArgs {
-    /// The run
-    #[arg(value_name = "RUN")]
+    /// Run to summarise
+    #[arg(value_name = "RUN", add = Values::Run)]
     run_id: Option<String>,
 }
 

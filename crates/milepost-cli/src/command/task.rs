@@ -6,6 +6,7 @@ use milepost::model::{RunId, Task, TaskChange, TaskStatus};
 use milepost::{Error, Milepost};
 use serde::Serialize;
 
+use crate::completion::Values;
 use crate::context::{Context, Target};
 use crate::error::{CommandError, Result};
 use crate::input::Argument;
@@ -15,10 +16,10 @@ use crate::supervise::{self, SupervisedCommand};
 
 const SCHEMA: &str = "milepost.task/1";
 
-/// Say or ask how a task stands, or run it
+/// Set or query the status of a task, or run it
 ///
-/// A task is pending, in_progress, done, completed, failed, skipped or interrupted. One that ends saves a checkpoint at
-/// once. A subtask is named PARENT/CHILD. What else a task holds stays as it is.
+/// A task is pending, in_progress, done, completed, failed, skipped or interrupted. A task that ends saves a checkpoint.
+/// A subtask is named PARENT/CHILD. Other fields of the task do not change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost task set parse in_progress --title \"Write the parser\"\n  \
                         milepost task is parse done || milepost task run parse -- make parser\n  \
@@ -30,42 +31,46 @@ pub(crate) struct TaskArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum TaskAction {
-    /// Say how a task stands
+    /// Set the status of a task
     #[command(
         after_help = "Examples:\n  milepost task set parse in_progress\n  milepost task set parse/lexer done"
     )]
     Set {
-        /// The task
+        /// Id of the task
         #[arg(value_name = "ID")]
         id: String,
-        /// How it stands: pending, in_progress, done, completed, failed, skipped or interrupted
-        #[arg(value_name = "STATUS")]
+        /// Status: pending, in_progress, done, completed, failed, skipped or interrupted
+        #[arg(value_name = "STATUS", add = Values::Words(TaskStatus::NAMES))]
         status: Argument<TaskStatus>,
-        /// What people call it
+        /// Title of the task
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         title: Option<String>,
     },
-    /// Run a command as a task: in_progress, then done or failed by its exit code, which is passed through
-    #[command(after_help = "Examples:\n  milepost task run parse -- make parser")]
+    /// Run a command as a task
+    ///
+    /// The task is in_progress while the command runs, then done or failed by its exit code, which is passed through.
+    #[command(after_help = "Examples:\n  milepost task run parse -- make parser\n  \
+                            milepost task run parse --title \"Write the parser\" -- make parser")]
     Run {
-        /// The task
+        /// Id of the task
         #[arg(value_name = "ID")]
         id: String,
-        /// What people call it
+        /// Title of the task
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         title: Option<String>,
-        /// The command
+        /// Command to run
         #[arg(value_name = "CMD", last = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Ask how a task stands: exit 0 for yes, 4 for no
-    #[command(after_help = "Examples:\n  milepost task is parse done && echo parsed")]
+    /// Test the status of a task: exit 0 if it matches, 4 if not
+    #[command(after_help = "Examples:\n  milepost task is parse done && echo parsed\n  \
+                            milepost task is parse/lexer failed --json")]
     Is {
-        /// The task
+        /// Id of the task
         #[arg(value_name = "ID")]
         id: String,
-        /// How it should stand
-        #[arg(value_name = "STATUS")]
+        /// Expected status: pending, in_progress, done, completed, failed, skipped or interrupted
+        #[arg(value_name = "STATUS", add = Values::Words(TaskStatus::NAMES))]
         status: Argument<TaskStatus>,
     },
 }

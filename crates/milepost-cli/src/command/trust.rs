@@ -14,11 +14,11 @@ use crate::present::trust::{
     AcceptedSaves, Offer, Revocation, TrustDocument, TrustedStores, describe_unsigned,
 };
 
-/// Trust the store and the guarded settings of this project, after showing them
+/// Review and trust this project's store and guarded settings
 ///
 /// A store that came with a clone, an archive or a copy is foreign: it is opened read-only, and nothing in it is given to
-/// an agent. Settings in milepost.toml that decide where things are written, what is committed or how much is kept are
-/// ignored. This command shows both and asks on the terminal. It refuses to run under an agent.
+/// an agent. Guarded settings in milepost.toml, which decide where Milepost writes, what is committed or how much is kept,
+/// are ignored. This command shows both and asks on the terminal. It refuses to run under an agent.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost trust\n  milepost trust --dry-run\n  milepost trust --outbox\n  \
@@ -29,7 +29,7 @@ pub(crate) struct TrustArgs {
     /// Show what would be trusted, and change nothing
     #[arg(long, group = "what")]
     dry_run: bool,
-    /// Show saves in the outbox that are not signed by you, and accept them
+    /// Review and accept saves in the outbox that you have not signed
     #[arg(long, group = "what")]
     outbox: bool,
     /// List the stores that you created or trusted on this machine

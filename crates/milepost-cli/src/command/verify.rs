@@ -2,18 +2,19 @@
 
 use milepost::{Reference, VerifyScope};
 
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::damage::VerifyDocument;
 
-/// Verify every checkpoint, those of a run, or one
+/// Verify all checkpoints, those of a run, or one
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost verify\n  milepost verify --run nightly\n  milepost verify latest --json"
 )]
 pub(crate) struct VerifyArgs {
-    /// The checkpoint; everything unless given
-    #[arg(value_name = "REF")]
+    /// Checkpoint to verify [default: all]
+    #[arg(value_name = "REF", add = Values::Reference)]
     reference: Option<String>,
 }
 

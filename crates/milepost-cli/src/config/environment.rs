@@ -86,6 +86,11 @@ pub(crate) fn columns() -> Option<usize> {
     variable("COLUMNS")?.to_str()?.parse().ok()
 }
 
+/// The shell that asks for completions of a command line.
+pub(crate) fn completion_shell() -> Option<std::ffi::OsString> {
+    variable(crate::completion::VARIABLE)
+}
+
 /// The run that `resume --with` started this agent for.
 pub(crate) fn resumed_run() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()

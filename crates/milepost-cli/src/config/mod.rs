@@ -29,7 +29,9 @@ use serde::{Serialize, Serializer};
 pub(crate) use self::agents::{Agents, PromptDetail};
 pub(crate) use self::capture::CaptureSettings;
 use self::environment::Environment;
-pub(crate) use self::environment::{AgentEnvironment, agent_variable, columns, resumed_run, state_folder};
+pub(crate) use self::environment::{
+    AgentEnvironment, agent_variable, columns, completion_shell, resumed_run, state_folder,
+};
 use self::file::{File, FileLookup};
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::trust::{Trust, trusted_entry};

@@ -41,14 +41,14 @@ pub(crate) struct RetainFlags {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     keep_weekly: Option<String>,
     /// Keep all checkpoints newer than this, such as 36h or 2d
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     keep_within: Option<String>,
     /// Remove checkpoints older than this unless another rule keeps them: a duration, or none [default: by
     /// profile, 14d]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     max_age: Option<String>,
     /// Compress documents older than this in a files: store (off unless set here or in milepost.toml)
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) compress_after: Option<String>,
 }
 

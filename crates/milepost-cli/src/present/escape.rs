@@ -124,14 +124,6 @@ mod tests {
             format::green("x"),
             crate::cli::full_command().render_long_help().ansi().to_string(),
         ];
-        for wrong in [
-            &["milepost", "sho"][..],
-            &["milepost", "show", "--bogus"],
-            &["milepost", "list", "--limit", "x"],
-        ] {
-            let error = <crate::cli::Cli as clap::Parser>::try_parse_from(wrong).unwrap_err();
-            texts.push(error.render().ansi().to_string());
-        }
         let output = Output::for_color(anstream::ColorChoice::Always);
         let mut shown = table::Table::new(&output, &[table::Column::new("A")]);
         for status in ["in_progress", "failed", "completed", "paused"] {

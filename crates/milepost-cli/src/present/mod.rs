@@ -142,7 +142,6 @@ impl Output {
     }
 
     /// Creates an output that collects messages and prints none.
-    #[cfg(feature = "mcp")]
     pub(crate) fn collecting() -> Self {
         Self { collected: Some(Arc::default()), ..Self::for_json() }
     }
@@ -211,6 +210,11 @@ impl Output {
             true => self.write_plain(&String::from_utf8_lossy(bytes)),
             false => self.out(bytes),
         }
+    }
+
+    /// Writes candidates for a shell, which quotes them itself.
+    pub(crate) fn write_candidates(&self, candidates: &[u8]) -> Result<()> {
+        self.out(candidates)
     }
 
     fn out(&self, bytes: &[u8]) -> Result<()> {

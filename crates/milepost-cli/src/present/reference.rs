@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::format::{clean, counted};
 use super::{Document, Output};
 use crate::error::{CommandError, Result};
 
@@ -27,15 +28,47 @@ impl Document for HelpDocument {
     }
 }
 
+/// A manual page that is printed, or the pages that were installed.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum ManualDocument {
+    Printed(PrintedManual),
+    Installed(InstalledManual),
+}
+
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.man/1")]
-pub(crate) struct ManualDocument {
+pub(crate) struct PrintedManual {
     pub(crate) page: String,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.man-install/1")]
+pub(crate) struct InstalledManual {
+    pub(crate) folder: String,
+    /// The names of the files.
+    pub(crate) pages: Vec<String>,
 }
 
 impl Document for ManualDocument {
     fn render(&self, output: &Output) -> Result<()> {
-        output.write_bytes(self.page.as_bytes())
+        match self {
+            Self::Printed(manual) => output.write_bytes(manual.page.as_bytes()),
+            Self::Installed(manual) => output.write_text(&format!("{}\n", manual.describe())),
+        }
+    }
+
+    fn change(&self) -> Option<String> {
+        match self {
+            Self::Printed(_) => None,
+            Self::Installed(manual) => Some(manual.describe()),
+        }
+    }
+}
+
+impl InstalledManual {
+    fn describe(&self) -> String {
+        format!("{} written to {}", counted(self.pages.len() as u64, "page"), clean(&self.folder))
     }
 }
 

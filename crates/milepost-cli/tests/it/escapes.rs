@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::TestEnvironment;
 use crate::planted::{BRANCH, HOSTILE, document, foreign, hooks, look, look_at, planted, toml};
+use crate::tools::command_names;
 
 /// Collects the names of members that the schema declares as free text.
 fn string_members(schema: &Value, found: &mut BTreeSet<String>) {
@@ -210,21 +211,11 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
             vec![vec!["--dry-run"], vec![], vec!["--outbox"], vec!["--list"], vec!["--revoke"], vec![h]]
         }
         "completions" => vec![vec!["bash"], vec![h]],
-        "man" => vec![vec![], vec!["save"], vec![h]],
+        "man" => vec![vec![], vec!["save"], vec!["--install", &to], vec![h]],
         "help" => vec![vec!["--all"], vec!["save"], vec![h]],
         new => panic!("`milepost {new}` needs arguments that show recorded data, and invalid ones"),
     };
     cases.into_iter().map(|case| case.into_iter().map(str::to_owned).collect()).collect()
-}
-
-/// Returns the names of all commands.
-fn commands(env: &TestEnvironment) -> Vec<String> {
-    let help = env.run(&["help", "--all"]).exits(0).stdout;
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names: Vec<_> = listed.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
-    assert!(names.len() > 30, "{help}");
-    names
 }
 
 #[test]
@@ -233,7 +224,7 @@ fn no_command_prints_a_recorded_escape_sequence() {
     hooks(&env);
     std::fs::create_dir(env.project().join("foreign")).unwrap();
     env.write("foreign/001-checkpoint.json", foreign());
-    for command in commands(&env) {
+    for command in command_names(&env) {
         for case in arguments(&command) {
             for flags in [&[][..], &["--json"], &["--verbose"], &["--color", "always"]] {
                 let end = case.iter().position(|word| word == "--").unwrap_or(case.len());
@@ -258,7 +249,7 @@ fn no_command_prints_a_recorded_escape_sequence() {
 fn wrong_arguments_are_escaped_in_messages() {
     let env = planted();
     let flag = format!("--{HOSTILE}");
-    for command in commands(&env) {
+    for command in command_names(&env) {
         let command = command.as_str();
         for args in [
             &[command, &flag][..],

@@ -8,6 +8,7 @@ mod agents_setup;
 mod bounds;
 mod brief;
 mod capture;
+mod completion;
 mod config;
 mod current_run;
 mod disk_faults;

@@ -244,3 +244,25 @@ fn files_can_be_listed_by_path_alone() {
     let wrong = env.run_on(br#"{"files": ["a.txt", 7]}"#, &["save", "--input", "-", "--json"]).exits(1);
     assert!(wrong.stderr.contains("/files/1"), "{wrong:#?}");
 }
+
+#[test]
+fn a_message_is_the_summary() {
+    let env = TestEnvironment::new();
+    for args in [
+        &["parser done"][..],
+        &["-m", "parser done"],
+        &["--message", "parser done"],
+        &["--summary=parser done"],
+    ] {
+        env.save(args);
+        assert_eq!(env.json(&["show"])["checkpoint"]["task_summary"], "parser done", "{args:?}");
+    }
+    let ran = env.run(&["save", "one", "-m", "two"]).exits(2);
+    insta::assert_snapshot!(ran.stderr, @"
+    Error: `[MESSAGE]` cannot be used together with `--message <MESSAGE>` (usage)
+    Hint: use one of them; `milepost help save` explains them
+    ");
+    assert_eq!(env.run(&["save", "-m", "one", "--summary", "two", "--json"]).exits(2).reason(), "usage");
+    env.run(&["finish", "-m", "all done"]).exits(0);
+    assert_eq!(env.json(&["show"])["checkpoint"]["task_summary"], "all done");
+}

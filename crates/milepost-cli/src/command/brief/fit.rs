@@ -6,31 +6,32 @@ use milepost::internal::brief::{HeuristicTokenizer, TokenCounter};
 use milepost::model::ValidationError;
 
 use super::source::Source;
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::input::Argument;
 use crate::present::brief::FitDocument;
 
-/// Print as much of a brief as fits a token budget, the most important first
+/// Print as much of a brief as fits a token budget
 ///
-/// Problem, intent, decisions, current state, next actions and rules are kept word for word; of the rest, what is worth
-/// least goes first. What was left out is counted and named at the end, with the command that shows it.
+/// Keeps problem, intent, decisions, current state, next actions and rules word for word, and drops the least important of
+/// the rest first. Names what was left out at the end, with the command that shows it.
 #[derive(Debug, clap::Args)]
 pub(super) struct FitArgs {
-    /// A checkpoint or a file; a file goes first
-    #[arg(value_name = "FILE|REF")]
+    /// Checkpoint or file; a file takes precedence
+    #[arg(value_name = "FILE|REF", add = Values::ReferenceOrFile)]
     source: String,
-    /// So many tokens at most
+    /// Maximum number of tokens
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     budget: Argument<u64>,
-    /// Where that which must be kept does not fit: error (exit 1), shrink it, or exceed the budget [default: error]
-    #[arg(long, value_name = "HOW")]
+    /// If the sections that must be kept do not fit: error (exit 1), shrink or exceed [default: error]
+    #[arg(long, value_name = "HOW", add = Values::Words(Overflow::NAMES))]
     overflow: Option<String>,
-    /// Count so many times as many tokens, for models whose tokenizer is not public [default: 1]
+    /// Factor for the token count, for models whose tokenizer is not public [default: 1]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     token_scale: Option<String>,
-    /// What counts tokens: heuristic, or in builds with exact counters o200k or cl100k [default: heuristic]
-    #[arg(long, value_name = "NAME")]
+    /// Token counter: heuristic, or o200k or cl100k in builds with exact counters [default: heuristic]
+    #[arg(long, value_name = "NAME", add = Values::Words(&["heuristic", "o200k", "cl100k"]))]
     counter: Option<String>,
 }
 

@@ -10,14 +10,15 @@ mod source;
 use std::path::PathBuf;
 
 use self::source::Source;
+use crate::completion::Values;
 use crate::context::Context;
 use crate::error::Result;
 use crate::present::brief::BriefDocument;
 
-/// Make, show, check, merge and fit briefs
+/// Create, show, check, merge and fit briefs
 ///
-/// A brief is the Markdown that lets a fresh agent continue: problem, intent, decisions, context, what was done, files,
-/// current state, next actions, rules. FILE is a Markdown file, or - for stdin; REF is a checkpoint, as for show. Files
+/// A brief is the Markdown that lets a new agent continue: problem, intent, decisions, context, what was done, files,
+/// current state, next actions, rules. FILE is a Markdown file, or - for stdin. REF is a checkpoint, as for `show`. Files
 /// need no store.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost brief new > brief.md\n  milepost brief check brief.md\n  \
@@ -31,50 +32,50 @@ pub(crate) struct BriefArgs {
 enum BriefAction {
     /// Print a new brief that continues a checkpoint
     ///
-    /// The newest brief of the run is carried forward by what was recorded since; without one it is made of facts, each
-    /// line saying what it rests on. Without a store it is made of what the project's manifest files say.
+    /// Carries the newest brief of the run forward with what was recorded since. Without one, the brief is made of facts,
+    /// and every line names its source. Without a store, it is made of the project's manifest files.
     #[command(
         after_help = "Examples:\n  milepost brief new > brief.md\n  milepost brief new --from nightly@12"
     )]
     New {
-        /// The checkpoint to continue [default: latest]
-        #[arg(long, value_name = "REF")]
+        /// Checkpoint to continue [default: latest]
+        #[arg(long, value_name = "REF", add = Values::Reference)]
         from: Option<String>,
     },
-    /// Print a brief: a file, a checkpoint's own, or one made of its facts
+    /// Print the brief of a file or a checkpoint
     #[command(
         after_help = "Examples:\n  milepost brief show latest\n  milepost brief show chk-003.md --json"
     )]
     Show {
-        /// A checkpoint or a file; a file goes first
-        #[arg(value_name = "REF|FILE", default_value = "latest")]
+        /// Checkpoint or file; a file takes precedence
+        #[arg(value_name = "REF|FILE", default_value = "latest", add = Values::ReferenceOrFile)]
         source: String,
     },
-    /// Say what is wrong with briefs; exit 1 where one is not valid
+    /// Report problems of briefs; exit 1 if one is invalid
     ///
-    /// Required are `checkpoint` and `created` in the front matter, and eight sections with something in them: Problem,
-    /// Session Intent, Decisions, Technical Context, Play-By-Play, Artifact Trail, Current State, Next Actions.
+    /// A brief needs `checkpoint` and `created` in the front matter, and eight sections with content: Problem, Session
+    /// Intent, Decisions, Technical Context, Play-By-Play, Artifact Trail, Current State, Next Actions.
     #[command(after_help = "Examples:\n  milepost brief check brief.md\n  milepost brief check checkpoints/")]
     Check {
-        /// Files, or folders of which every .md file is meant
-        #[arg(value_name = "FILE", required = true)]
+        /// Files, or folders whose .md files to check
+        #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::AnyPath)]
         files: Vec<PathBuf>,
     },
-    /// Print a brief carried forward by an update of it
+    /// Print a brief with an update merged into it
     ///
-    /// Problem, intent and rules stay unless given; decisions accumulate and leave only by `~~old~~ → new`; context is
-    /// known by its keys, files by their paths; steps are appended; state and next actions are replaced.
+    /// Problem, intent and rules stay unless given. Decisions accumulate and are removed only by `~~old~~ → new`. Context
+    /// is matched by key and files by path. Steps are appended. State and next actions are replaced.
     #[command(after_help = "Examples:\n  milepost brief merge brief.md update.md > new.md\n  \
                             milepost brief merge latest~1 latest")]
     Merge {
-        /// The brief that stands
-        #[arg(value_name = "PREV")]
+        /// Brief to update
+        #[arg(value_name = "PREV", add = Values::ReferenceOrFile)]
         previous: String,
-        /// What changed
-        #[arg(value_name = "UPDATE")]
+        /// Changes
+        #[arg(value_name = "UPDATE", add = Values::ReferenceOrFile)]
         update: String,
     },
-    /// Print as much of a brief as fits a token budget, the most important first
+    /// Print as much of a brief as fits a token budget
     #[command(after_help = "Examples:\n  milepost brief fit brief.md --budget 1000\n  \
                             milepost brief fit latest --budget 300 --overflow shrink --json")]
     Fit(fit::FitArgs),

@@ -17,6 +17,7 @@ impl From<given::Save> for SaveArgs {
             status: given.status.map(Argument::Value),
             phase: given.phase,
             phase_number: given.phase_number.map(Argument::Value),
+            message: None,
             summary: given.summary,
             input: given.input.map(|Input(text)| Content::Given(text)),
             brief: given.brief.map(Content::Given),

@@ -12,10 +12,10 @@ use crate::cli::Global;
 use crate::error::{CommandError, Result};
 use crate::present::Output;
 
-/// Serve an agent over stdin and stdout (MCP, not for people)
+/// Serve an agent over stdin and stdout (MCP)
 ///
 /// Speaks the Model Context Protocol. Tools: resume, save, tasks, step, decide, record, list, show, diff, complete.
-/// Resources: the latest brief and each run. A prompt: resume. --run, --store and --profile hold for every call. Ends when
+/// Resources: the latest brief and each run. Prompt: resume. --run, --store and --profile apply to every call. Ends when
 /// stdin ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost mcp\n  claude mcp add milepost -- milepost mcp\n  \
