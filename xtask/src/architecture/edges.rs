@@ -116,12 +116,13 @@ const COMMAND_LINE: &str = "crates/milepost-cli/src/";
 /// Configuration does not depend on stores or presentation.
 const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("agents", &[]),
-    ("cli", &["command", "config", "context", "error", "present"]),
+    ("cli", &["command", "completion", "config", "context", "error", "parse_error", "present"]),
     (
         "command",
         &[
             "agents",
             "cli",
+            "completion",
             "config",
             "context",
             "error",
@@ -134,6 +135,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
             "supervise",
         ],
     ),
+    ("completion", &["agents", "cli", "command", "config", "context", "present"]),
     ("config", &["agents", "cli", "error"]),
     ("context", &["config", "error", "error_advice", "present"]),
     ("error", &["error_advice"]),
@@ -143,6 +145,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("input", &["config", "error"]),
     ("lib", &["cli"]),
     ("main", &[]),
+    ("parse_error", &["cli", "error"]),
     (
         "present",
         &[

@@ -86,9 +86,12 @@ pub(crate) fn columns() -> Option<usize> {
     variable("COLUMNS")?.to_str()?.parse().ok()
 }
 
+/// The variable that tells Milepost to print completions. Its value is the name of the shell.
+pub(crate) const COMPLETION_VARIABLE: &str = "MILEPOST_COMPLETE";
+
 /// The shell that asks for completions of a command line.
 pub(crate) fn completion_shell() -> Option<std::ffi::OsString> {
-    variable(crate::completion::VARIABLE)
+    variable(COMPLETION_VARIABLE)
 }
 
 /// The run that `resume --with` started this agent for.

@@ -30,7 +30,8 @@ pub(crate) use self::agents::{Agents, PromptDetail};
 pub(crate) use self::capture::CaptureSettings;
 use self::environment::Environment;
 pub(crate) use self::environment::{
-    AgentEnvironment, agent_variable, columns, completion_shell, resumed_run, state_folder,
+    AgentEnvironment, COMPLETION_VARIABLE, agent_variable, columns, completion_shell, resumed_run,
+    state_folder,
 };
 use self::file::{File, FileLookup};
 pub(crate) use self::retain::{Retain, RetainFlags};

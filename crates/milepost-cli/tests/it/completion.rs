@@ -165,6 +165,7 @@ struct Terminal {
 
 impl Terminal {
     /// Starts a shell; `None`, with a notice, if it or `script`, which makes the terminal, is missing.
+    #[allow(clippy::print_stdout, reason = "the notice about a skipped test")]
     fn start(env: &TestEnvironment, shell: &str) -> Option<Self> {
         let program = shell.split(' ').next().unwrap();
         for needed in ["script", program] {
