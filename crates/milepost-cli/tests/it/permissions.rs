@@ -6,13 +6,13 @@ use std::process::Command;
 
 use crate::TestEnvironment;
 
-fn set_mode(path: &Path, mode: u32) {
+pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// The binary for a user whom permissions bind: this one, or nobody where this one is root. `None` where there is no way
 /// to become nobody.
-fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
+pub(crate) fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
     let root = env.path("").metadata().unwrap().uid() == 0;
     // Neither the test's folder nor that of the build need be open to everybody.
     let binary = env.path("milepost");
