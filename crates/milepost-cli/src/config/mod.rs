@@ -298,6 +298,11 @@ impl Config {
         })
     }
 
+    /// What identifies the project: the git directory that its worktrees share, or its root outside git.
+    pub(crate) fn project(&self) -> PathBuf {
+        trust::project(&self.paths)
+    }
+
     /// The store's address.
     pub(crate) fn url(&self) -> StoreUrl {
         self.store.clone().unwrap_or_else(|| StoreUrl::sqlite(self.paths.database.clone()))
@@ -398,6 +403,11 @@ impl Settings<'_> {
         self.list.push(Setting { key, value: parsed.to_string(), origin });
         Ok(Some(parsed))
     }
+}
+
+/// What identifies the project of the current folder, as `Config::project`, also where its configuration cannot be used.
+pub(crate) fn current_project() -> Option<PathBuf> {
+    ProjectPaths::find(Path::new(".")).ok().map(|paths| trust::project(&paths))
 }
 
 /// The guarded values of a file that this program has just written.

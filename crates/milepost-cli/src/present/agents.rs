@@ -293,7 +293,7 @@ impl StatusDocument {
         }
         let bare =
             self.agents.iter().find(|f| f.program.is_some() && f.setups.iter().all(|s| !s.is_installed()));
-        match bare.or_else(|| self.agents.iter().find(|f| f.setups.iter().all(|s| !s.is_installed()))) {
+        match bare {
             Some(found) => format!("milepost agents install {}", found.agent),
             None => "milepost status".to_owned(),
         }

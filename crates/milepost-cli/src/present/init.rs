@@ -33,7 +33,7 @@ impl Document for InitDocument {
              store on this machine, nowhere else.\n",
         );
         match &self.setup {
-            None => text.push_str("Next: milepost save --summary \"what you are doing\"\n"),
+            None => text.push_str("Next: milepost save \"what you are doing\"\n"),
             Some(setup) => {
                 text.push_str(
                     "So are prompts, tool results in short and to-do lists of the agents that are set up.\n",

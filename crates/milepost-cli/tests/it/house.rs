@@ -22,7 +22,7 @@ fn init_makes_a_store_and_a_file_once() {
     Store sqlite:[ROOT]/project/.git/milepost/milepost.db (was there already)
     Config [ROOT]/project/milepost.toml (was there already)
     What you save (summaries, tasks, state, briefs) and the names of changed files are recorded in that store on this machine, nowhere else.
-    Next: milepost save --summary "what you are doing"
+    Next: milepost save "what you are doing"
     "#);
 }
 

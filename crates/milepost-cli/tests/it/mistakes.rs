@@ -382,12 +382,23 @@ fn a_store_without_permission() {
     let env = saved();
     let Some(bound) = bound_user(&env) else { return };
     set_mode(&env.project().join(".milepost"), 0o000);
-    let [ran, json] = [&["list"][..], &["list", "--json"]].map(|args| finished(&mut bound(args), None));
+    let store = "sqlite:.milepost/milepost.db";
+    let [ran, json] = [&["list", "--store", store][..], &["list", "--store", store, "--json"]]
+        .map(|args| finished(&mut bound(args), None));
     set_mode(&env.project().join(".milepost"), 0o755);
     let mut table = Mistakes::default();
-    let shown =
-        table.check("a store without permission", "milepost list", &env, [ran, json], 1, "store_unreadable");
-    insta::assert_snapshot!(shown, @"");
+    let shown = table.check(
+        "a store without permission",
+        "milepost list --store …",
+        &env,
+        [ran, json],
+        1,
+        "store_unreadable",
+    );
+    insta::assert_snapshot!(shown, @"
+    Error: cannot open the store at .milepost/milepost.db: permission denied on [ROOT]/project/.milepost (store_unreadable)
+    Hint: check the owner and the permissions of [ROOT]/project/.milepost, or name another store with --store
+    ");
 }
 
 /// The disk is full. Needs a small disk of its own, which only root can make.
