@@ -53,7 +53,10 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             Exit::Failed,
             limit_hint(invalid).unwrap_or("`milepost schema` prints the JSON Schema of a checkpoint"),
         ),
-        Error::Value { source, .. } => (Exit::Usage, limit_hint(source).map(str::to_owned)),
+        Error::Value { source, .. } => hint(
+            Exit::Usage,
+            limit_hint(source).unwrap_or("`milepost help COMMAND` lists what each argument accepts"),
+        ),
         Error::Damaged(_) => hint(
             Exit::Damaged,
             "run `milepost verify` to list all damage and `milepost doctor` to see what can be repaired",
@@ -137,8 +140,10 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
         Error::File { what: "removed", .. } => {
             hint(Exit::Failed, "fix its permissions, then run `milepost doctor --fix` to remove it")
         }
-        Error::File { what: "written", .. } => no_hint(Exit::Failed),
-        Error::File { .. } => no_hint(Exit::Usage),
+        Error::File { what: "written", .. } => {
+            hint(Exit::Failed, "check the permissions of its folder and the free space")
+        }
+        Error::File { .. } => hint(Exit::Usage, "check the path and its permissions"),
         Error::Store(error) => store_advice(error),
     }
 }

@@ -8,7 +8,7 @@ use std::num::ParseIntError;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::full_command;
+use crate::cli::{find_command, full_command};
 use crate::error::CommandError;
 
 /// The error for arguments that cannot be parsed.
@@ -18,10 +18,38 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[OsString]) -> Comman
     CommandError::usage(message).with_hint(hint)
 }
 
+/// What other tools call some commands.
+const OTHER_NAMES: [(&str, &str); 15] = [
+    ("checkpoint", "save"),
+    ("commit", "save"),
+    ("snapshot", "save"),
+    ("history", "log"),
+    ("restore", "resume"),
+    ("continue", "resume"),
+    ("recover", "resume"),
+    ("remove", "delete"),
+    ("rm", "delete"),
+    ("tag", "mark"),
+    ("pin", "mark"),
+    ("gc", "prune"),
+    ("fsck", "verify"),
+    ("setup", "init"),
+    ("install", "agents install"),
+];
+
+/// The command that other tools call by this name.
+fn known_elsewhere(name: &str) -> Option<String> {
+    let is_typed = |(other, _): &&(&str, &str)| *other == name || is_near(name, other);
+    OTHER_NAMES.iter().find(is_typed).map(|(_, command)| (*command).to_owned())
+}
+
 /// The error for a command that does not exist, such as `task sett`; `known` are the names that were possible.
 pub(crate) fn unknown_command<'k>(words: &[String], known: impl Iterator<Item = &'k str>) -> CommandError {
     let typed = words.last().map_or("", String::as_str);
-    let near: Vec<_> = known.filter(|name| is_near(typed, name)).map(str::to_owned).collect();
+    let mut near: Vec<_> = known.filter(|name| is_near(typed, name)).map(str::to_owned).collect();
+    if near.is_empty() && words.len() == 1 {
+        near.extend(known_elsewhere(typed));
+    }
     let parent = &words[..words.len().saturating_sub(1)];
     let hint = suggestion(&near, &help(parent, "lists the commands"));
     CommandError::usage(format!("unknown command `{}`", words.join(" "))).with_hint(hint)
@@ -97,7 +125,10 @@ impl ParseError<'_> {
 
     fn unknown_command(&self) -> (String, String) {
         let typed = self.text(ContextKind::InvalidSubcommand);
-        let near = self.near(&typed, ContextKind::SuggestedSubcommand);
+        let mut near = self.near(&typed, ContextKind::SuggestedSubcommand);
+        if near.is_empty() && self.command.is_empty() {
+            near.extend(known_elsewhere(&typed));
+        }
         let words = [&self.command[..], &[typed]].concat().join(" ");
         (format!("unknown command `{words}`"), suggestion(&near, &self.help("lists the commands")))
     }
@@ -105,7 +136,11 @@ impl ParseError<'_> {
     fn unknown_argument(&self) -> (String, String) {
         let argument = self.text(ContextKind::InvalidArg);
         if !argument.starts_with('-') {
-            return (format!("unexpected argument `{argument}`"), self.usage());
+            let message = format!("unexpected argument `{argument}`");
+            return match self.takes_text() {
+                true => (message, format!("put a text of several words in quotes; {}", self.usage())),
+                false => (message, self.usage()),
+            };
         }
         let message = format!("unknown flag `{argument}`");
         let near = self.near(&argument, ContextKind::SuggestedArg);
@@ -176,6 +211,16 @@ impl ParseError<'_> {
             }
             _ => self.help("explains it"),
         }
+    }
+
+    /// Whether the command takes free text.
+    fn takes_text(&self) -> bool {
+        let is_text = |argument: &clap::Arg| {
+            argument
+                .get_value_names()
+                .is_some_and(|names| names.iter().any(|name| name == "MESSAGE" || name == "TEXT"))
+        };
+        find_command(&self.command).is_ok_and(|command| command.get_positionals().any(is_text))
     }
 
     fn help(&self, purpose: &str) -> String {

@@ -136,7 +136,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     ("completion", &["agents", "cli", "command", "config", "context", "present"]),
-    ("config", &["agents", "cli", "error"]),
+    ("config", &["agents", "cli", "error", "error_advice"]),
     ("context", &["config", "error", "error_advice", "present"]),
     ("error", &["error_advice"]),
     ("error_advice", &[]),

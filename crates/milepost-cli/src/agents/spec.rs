@@ -93,6 +93,17 @@ pub(crate) enum AnswerFormat {
     Plugin,
 }
 
+impl AnswerFormat {
+    /// Whether the user sees a message of a hook.
+    pub(crate) fn shows_messages(self) -> bool {
+        match self {
+            Self::HookSpecificOutput => true,
+            // The plugin has no place for one.
+            Self::Plugin => false,
+        }
+    }
+}
+
 impl PartialEq for AgentSpec {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

@@ -113,18 +113,21 @@ impl Selection {
 pub(crate) fn parse_agents(names: &[String]) -> Result<Vec<Agent>> {
     let mut agents = Vec::new();
     for name in names {
-        let agent = find_agent(name).ok_or_else(|| {
-            let mut known = AGENTS.iter().map(|agent| agent.name);
-            let near = known.find(|known| known.starts_with(name.as_str()) || name.starts_with(*known));
-            let hint =
-                near.map_or(format!("agents are {}", agent_names()), |near| format!("did you mean {near}?"));
-            CommandError::usage(format!("no agent \"{name}\"")).with_hint(hint)
-        })?;
+        let agent = find_agent(name).ok_or_else(|| unknown_agent(name))?;
         if !agents.contains(&agent) {
             agents.push(agent);
         }
     }
     Ok(agents)
+}
+
+/// The error for a name that no agent has.
+pub(crate) fn unknown_agent(name: &str) -> CommandError {
+    let mut known = AGENTS.iter().map(|agent| agent.name);
+    let near = known.find(|known| known.starts_with(name) || name.starts_with(*known));
+    let near = near.map_or(String::new(), |near| format!("did you mean {near}? "));
+    CommandError::usage(format!("no agent \"{name}\""))
+        .with_hint(format!("{near}agents are {}", agent_names()))
 }
 
 fn select_agents(names: &[String], all: bool, setup: &AgentSetup<'_>) -> Result<Vec<Agent>> {

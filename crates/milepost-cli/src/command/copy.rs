@@ -35,7 +35,7 @@ pub(crate) struct CopyArgs {
 pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocument> {
     let (from, to): (StoreUrl, StoreUrl) = (args.from.parse()?, args.to.parse()?);
     if from == to {
-        return Err(CommandError::usage("--from and --to name the same store"));
+        return Err(CommandError::usage("--from and --to name the same store").with_hint("name two stores"));
     }
     // Both were named by the user, so both may be used; but runs from a store that is not theirs stay foreign.
     let foreign = |url: &StoreUrl| match context.config.trust.evaluate(url, &context.config.paths).0 {

@@ -23,14 +23,14 @@ pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorD
     let unknown = context.config.warnings.iter();
     let mut warnings: Vec<_> =
         unknown.map(|w| Warning { message: w.clone(), fix: "correct the key, or remove it" }).collect();
-    let failed = failures::read();
+    let failed = failures::read(&context.config.project());
     if let Some(last) = failed.last() {
         let n = format::counted(failed.len() as u64, "hook failure");
         let message = format!("{n}, the last of {}: {}", last.agent, last.message);
-        let fix = "mend what it names; --fix forgets them";
+        let fix = "fix the cause, then run `milepost doctor --fix` to clear this";
         warnings.push(Warning { message, fix });
         if args.fix {
-            failures::clear();
+            failures::clear(&context.config.project());
         }
     }
     let mut bytes = 0;

@@ -2,8 +2,9 @@
 
 use crate::agents::{agent_names, find_agent};
 use crate::cli::Global;
+use crate::command::agents::unknown_agent;
 use crate::completion::Values;
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::hook;
 use crate::present::Output;
 
@@ -28,6 +29,6 @@ pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<(
         Some(agent) => hook::run(agent, global, args.strict, output),
         // A newer agent's name in an older program is no reason to disturb the agent.
         None if !args.strict => Ok(()),
-        None => Err(CommandError::usage(format!("no agent \"{}\"; known are {}", args.agent, agent_names()))),
+        None => Err(unknown_agent(&args.agent)),
     }
 }

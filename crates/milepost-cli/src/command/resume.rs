@@ -8,6 +8,7 @@ use milepost::internal::engine::{ResumeCandidate, RunAssessment, StartOptions};
 use milepost::model::RunId;
 use milepost::{Error, Milepost, ReasonCode};
 
+use super::agents::unknown_agent;
 use super::rerun;
 use crate::agents::{AGENTS, Agent, agent_names, find_agent};
 use crate::completion::Values;
@@ -231,8 +232,7 @@ fn start_agent(
     context: &Context<'_>,
 ) -> Result<CommandError> {
     let Some(agent) = find_agent(name) else {
-        let names = agent_names();
-        return Err(CommandError::usage(format!("no agent \"{name}\"; known are {names}")));
+        return Err(unknown_agent(name));
     };
     context.check_writable()?;
     let overview = Overview::of(mp, from);

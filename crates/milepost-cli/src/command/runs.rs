@@ -35,7 +35,9 @@ pub(crate) struct RunsArgs {
 pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocument> {
     let status = args.status.map(|s| s.choice("--status", "/status")).transpose()?;
     let since = args.since.as_deref().map(duration).transpose();
-    let since = since.map_err(|why| CommandError::usage(format!("--since: {why}")))?;
+    let since = since.map_err(|why| {
+        CommandError::usage(format!("--since: {why}")).with_hint("give a number and a unit: s, m, h, d or w")
+    })?;
     let named = args.run.as_deref().map(str::parse::<RunId>).transpose()?;
     let mp = context.open_existing()?;
     let now = mp.now();

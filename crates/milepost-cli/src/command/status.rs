@@ -41,7 +41,7 @@ pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocu
         store: Some(info.url().clone()),
         bytes: info.bytes(),
         warning: info.warning().clone(),
-        hook_failures: failures::read(),
+        hook_failures: failures::read(&context.config.project()),
         next: match context.foreign() {
             Some(_) => "milepost trust".to_owned(),
             None => next_command(&runs, &document.worktree),
@@ -68,8 +68,10 @@ fn next_command(runs: &RunGroups, worktree: &str) -> String {
     match (stopped.iter().find(is_here), stopped.first(), &runs.live[..], &runs.ended[..]) {
         (Some(_), ..) => "milepost resume".to_owned(),
         (None, Some(run), ..) => format!("milepost resume {}", run.summary.run_id()),
+        // Whoever is at work saves by themselves.
+        (None, None, [run, ..], _) => format!("milepost runs {}", run.summary.run_id()),
         (None, None, [], [_, ..]) => "milepost list".to_owned(),
-        _ => "milepost save --summary \"what you are doing\"".to_owned(),
+        (None, None, [], []) => "milepost save \"what you are doing\"".to_owned(),
     }
 }
 

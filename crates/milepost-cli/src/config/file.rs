@@ -31,6 +31,9 @@ pub(super) enum FileLookup {
     Refused(String),
 }
 
+/// The hint for a file that cannot be parsed.
+const CORRECT_FILE: &str = "correct the file, or remove it and let `milepost init` write a new one";
+
 impl File {
     /// Reads a file. Unless `any_owner` is set, it must belong to this user or to root.
     pub(super) fn read(path: PathBuf, any_owner: bool) -> Result<FileLookup> {
@@ -48,11 +51,13 @@ impl File {
         if let Some(owner) = owner.filter(|owner| *owner != 0 && Some(*owner) != user_id() && !any_owner) {
             return Ok(FileLookup::Refused(format!("it belongs to another user (uid {owner})")));
         }
-        let text = String::from_utf8(bytes)
-            .map_err(|_| CommandError::usage(format!("{} is not valid UTF-8", path.display())))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            CommandError::usage(format!("{} is not valid UTF-8", path.display())).with_hint(CORRECT_FILE)
+        })?;
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
             CommandError::usage(format!("{}, line {line}: {}", path.display(), e.message()))
+                .with_hint(CORRECT_FILE)
         })?;
         let mut values = Vec::new();
         flatten(String::new(), toml::Value::Table(table), &mut values);

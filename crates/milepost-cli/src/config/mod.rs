@@ -23,7 +23,7 @@ use milepost::internal::store::{DEFAULT_WAIT, ProjectPaths};
 use milepost::internal::trust::StoreRecord;
 use milepost::model::{Profile, RunId, ValidationError};
 use milepost::store::{ForeignReason, StoreUrl};
-use milepost::{AllowList, Error};
+use milepost::{AllowList, Error, ReasonCode};
 use serde::{Serialize, Serializer};
 
 pub(crate) use self::agents::{Agents, PromptDetail};
@@ -40,6 +40,7 @@ pub(crate) use self::value::duration;
 use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
 use crate::cli::Global;
 use crate::error::{CommandError, Result};
+use crate::error_advice::Exit;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,7 +184,15 @@ impl Config {
         let flag =
             |value: &Option<String>, name| value.clone().map(|v| (RawValue::Text(v), Origin::Flag(name)));
 
-        let run = global.run.clone().or(environment.run).map(|id| id.parse::<RunId>()).transpose()?;
+        let run = match (&global.run, &environment.run) {
+            (Some(id), _) => Some(id.parse::<RunId>()?),
+            (None, Some(id)) => Some(id.parse::<RunId>().map_err(|e| {
+                CommandError::new(ReasonCode::CheckpointIdInvalid, format!("MILEPOST_RUN: {e}"))
+                    .with_exit(Exit::Usage)
+                    .with_hint("correct or unset MILEPOST_RUN")
+            })?),
+            (None, None) => None,
+        };
         let requested_profile =
             global.profile.as_deref().map(|p| parse_choice(p, "--profile", "/profile")).transpose()?;
         let mut settings = Settings { files: Vec::new(), list: Vec::new() };
@@ -293,6 +302,11 @@ impl Config {
         })
     }
 
+    /// What identifies the project: the git directory that its worktrees share, or its root outside git.
+    pub(crate) fn project(&self) -> PathBuf {
+        trust::project(&self.paths)
+    }
+
     /// The store's address.
     pub(crate) fn url(&self) -> StoreUrl {
         self.store.clone().unwrap_or_else(|| StoreUrl::sqlite(self.paths.database.clone()))
@@ -382,12 +396,22 @@ impl Settings<'_> {
             return Ok(None);
         };
         let parsed = parse(raw, &origin).map_err(|why| match &origin {
-            Origin::Flag(name) | Origin::Environment(name) => CommandError::usage(format!("{name}: {why}")),
-            _ => CommandError::usage(format!("{key} in {origin}: {why}")),
+            Origin::Flag(name) => CommandError::usage(format!("{name}: {why}"))
+                .with_hint("`milepost help` lists what each flag accepts"),
+            Origin::Environment(name) => {
+                CommandError::usage(format!("{name}: {why}")).with_hint(format!("correct or unset {name}"))
+            }
+            _ => CommandError::usage(format!("{key} in {origin}: {why}"))
+                .with_hint(format!("correct {key} in that file, or remove it")),
         })?;
         self.list.push(Setting { key, value: parsed.to_string(), origin });
         Ok(Some(parsed))
     }
+}
+
+/// What identifies the project of the current folder, as `Config::project` does, even if its configuration is invalid.
+pub(crate) fn current_project() -> Option<PathBuf> {
+    ProjectPaths::find(Path::new(".")).ok().map(|paths| trust::project(&paths))
 }
 
 /// The guarded values in a file that this program has just written.

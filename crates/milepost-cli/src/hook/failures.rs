@@ -1,7 +1,7 @@
 //! Records failed hooks in a small file in the user's state folder, because the store itself may have failed
-//! and users rarely see a hook's stderr.
+//! and users rarely see a hook's stderr. Each failure belongs to a project and is shown only there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use milepost::internal::error_chain;
@@ -24,6 +24,9 @@ pub(crate) struct HookFailure {
     pub(crate) agent: String,
     pub(crate) event: Option<String>,
     pub(crate) folder: Option<String>,
+    /// What identifies the project; `None` in entries of earlier versions.
+    #[serde(default)]
+    pub(crate) project: Option<String>,
     pub(crate) message: String,
 }
 
@@ -48,6 +51,8 @@ pub(super) fn record(agent: Agent, origin: EventOrigin, error: &CommandError) {
         agent: agent.name.to_owned(),
         event: origin.name,
         folder: origin.cwd.map(|folder| folder.to_string_lossy().into_owned()),
+        // The hook has gone to the folder of the event, or was started in the project.
+        project: config::current_project().map(|project| project.to_string_lossy().into_owned()),
         message: error_chain(error),
     };
     let _ = append(&failure);
@@ -66,16 +71,46 @@ fn append(failure: &HookFailure) -> std::io::Result<()> {
     state.append(FILE, format!("{line}\n").as_bytes())
 }
 
-/// The recorded failures, oldest first; lines that cannot be parsed are skipped.
-pub(crate) fn read() -> Vec<HookFailure> {
+/// The recorded failures of a project, oldest first; lines that cannot be parsed are skipped.
+pub(crate) fn read(project: &Path) -> Vec<HookFailure> {
+    let mut failures = read_all();
+    failures.retain(|failure| failure.is_of(project));
+    failures
+}
+
+fn read_all() -> Vec<HookFailure> {
     let bytes = state().and_then(|state| state.read_file(FILE, READ_LIMIT).ok()).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Removes all recorded failures.
-pub(crate) fn clear() {
-    if let Some(state) = state() {
-        let _ = std::fs::remove_file(state.folder().join(FILE));
+/// Removes the record of a project's failures.
+pub(crate) fn clear(project: &Path) {
+    let Some(state) = state() else { return };
+    let others = read_all().into_iter().filter(|failure| !failure.is_of(project));
+    let lines: Vec<_> = others.filter_map(|failure| serde_json::to_string(&failure).ok()).collect();
+    let path = state.folder().join(FILE);
+    // If this fails, the failures are shown again.
+    let _ = match lines.is_empty() {
+        true => std::fs::remove_file(path),
+        false => {
+            let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+            atomic::write(&path, text.as_bytes(), atomic::Mode::Private)
+        }
+    };
+}
+
+impl HookFailure {
+    fn is_of(&self, project: &Path) -> bool {
+        match (&self.project, &self.folder) {
+            (Some(own), _) => Path::new(own) == project,
+            // The project is a git directory, or a folder itself.
+            (None, Some(folder)) => {
+                let root =
+                    if project.ends_with(".git") { project.parent().unwrap_or(project) } else { project };
+                Path::new(folder).starts_with(root)
+            }
+            (None, None) => false,
+        }
     }
 }

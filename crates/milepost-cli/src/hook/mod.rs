@@ -4,6 +4,7 @@
 
 pub(crate) mod failures;
 mod handle;
+mod notices;
 mod offer;
 
 use milepost::store::ForeignReason;
@@ -16,6 +17,10 @@ use crate::config::Config;
 use crate::context::{Audience, Context};
 use crate::error::{CommandError, Result};
 use crate::present::{Output, format};
+
+/// What a user is told once in a project without a store.
+const NO_STORE: &str =
+    "milepost: installed, but this project has no store. Run `milepost init` to record sessions here";
 
 /// Reads one event and handles it.
 pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) -> Result<()> {
@@ -61,6 +66,12 @@ fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut 
         return Ok(());
     }
     if !context.has_store() {
+        if starts_session
+            && agent.answer.shows_messages()
+            && notices::is_first_without_store(&context.config.project())
+        {
+            output.write_json_text(&offer::user_message(agent, NO_STORE))?;
+        }
         return Ok(());
     }
     if let Some(answer) = handle::handle(agent, event, &context)? {

@@ -81,7 +81,7 @@ pub(super) fn answer(
     context: &Context<'_>,
 ) -> Option<String> {
     let lost = crate::context::lost_writes(mp).map(|lost| format!("milepost: {lost}"));
-    let failed = failures::read();
+    let failed = failures::read(&context.config.project());
     let failed = (!failed.is_empty()).then(|| {
         let n = format::counted(failed.len() as u64, "hook failure");
         format!("milepost: {n} since the last session; `milepost status` shows details")

@@ -33,7 +33,7 @@ impl Document for InitDocument {
              this store and stay on this machine.\n",
         );
         match &self.setup {
-            None => text.push_str("Next: milepost save --summary \"what you are doing\"\n"),
+            None => text.push_str("Next: milepost save \"what you are doing\"\n"),
             Some(setup) => {
                 text.push_str(
                     "Prompts, short tool results and to-do lists of the agents are recorded as well.\n",

@@ -116,11 +116,17 @@ impl<'a> SupervisedCommand<'a> {
     /// The error for a program that could not be started: exit code 127 if it was not found, otherwise 126.
     pub(crate) fn start_error(&self, e: &io::Error) -> CommandError {
         let program = self.arguments.first().map(|arg| arg.to_string_lossy()).unwrap_or_default();
-        let (exit, what) = match e.kind() {
-            io::ErrorKind::NotFound => (Exit::NoProgram, "was not found"),
-            _ => (Exit::NotExecutable, "cannot be executed"),
+        let (exit, what, hint) = match e.kind() {
+            io::ErrorKind::NotFound => {
+                (Exit::NoProgram, "was not found", "check its name, and that its folder is in PATH")
+            }
+            _ => (
+                Exit::NotExecutable,
+                "cannot be executed",
+                "check its permissions, and its first line if it is a script",
+            ),
         };
-        CommandError::new(ReasonCode::Usage, format!("{program} {what}: {e}")).with_exit(exit)
+        CommandError::new(ReasonCode::Usage, format!("{program} {what}: {e}")).with_exit(exit).with_hint(hint)
     }
 }
 

@@ -345,15 +345,60 @@ fn repeated_compression_events_of_gemini_save_one_checkpoint() {
 }
 
 #[test]
-fn hooks_do_nothing_without_a_store() {
+fn without_a_store_hooks_only_print_one_notice() {
     let env = TestEnvironment::repository();
-    for (agent, payload) in recorded() {
-        let mut payload = payload;
-        payload["cwd"] = json!(env.project());
-        let ran = env.run_on(payload.to_string().as_bytes(), &["hook", agent]).exits(0);
-        assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
-    }
-    assert!(!env.project().join(".git/milepost").exists() && !env.path("home/.local").exists());
+    let told = |project: &std::path::Path| {
+        let mut told = Vec::new();
+        for (agent, mut payload) in recorded() {
+            payload["cwd"] = json!(project);
+            let ran = env.run_on(payload.to_string().as_bytes(), &["hook", agent]).exits(0);
+            assert_eq!(ran.stderr, "");
+            told.extend((!ran.stdout.is_empty()).then(|| ran.json()));
+        }
+        told
+    };
+    let notice = json!({ "systemMessage":
+        "milepost: installed, but this project has no store. Run `milepost init` to record sessions here" });
+    assert_eq!(told(&env.project()), std::slice::from_ref(&notice), "once, and only to the user");
+    assert_eq!(told(&env.project()), [] as [Value; 0]);
+    assert_eq!(told(&env.path("home")), [notice], "once per project");
+    assert!(!env.project().join(".git/milepost").exists() && !env.path("home/.milepost").exists());
+}
+
+#[test]
+fn where_the_notice_cannot_be_remembered_there_is_none() {
+    let env = TestEnvironment::repository();
+    let start = json!({ "session_id": "s", "cwd": env.project(), "hook_event_name": "SessionStart", "source": "startup" });
+    let mut command = env.command(&["hook", "claude-code"]);
+    command.env_remove("HOME").stdin(std::process::Stdio::piped());
+    assert_eq!(
+        crate::environment::finished(&mut command, Some(start.to_string().as_bytes())).exits(0).stdout,
+        ""
+    );
+}
+
+#[test]
+fn a_bad_payload_is_told_in_its_own_project_alone() {
+    let env = TestEnvironment::repository();
+    let other = env.path("other");
+    std::fs::create_dir(&other).unwrap();
+    env.run(&["init"]).exits(0);
+    env.run_in(&other, &["init"]).exits(0);
+    env.run_on(b"{", &["hook", "codex"]).exits(0);
+    let failures = |folder: &std::path::Path| {
+        env.run_in(folder, &["status", "--json"]).exits(0).json()["hook_failures"].as_array().unwrap().len()
+    };
+    assert_eq!((failures(&env.project()), failures(&other)), (1, 0));
+    let start = |folder: &std::path::Path| {
+        let start = json!({ "session_id": "s", "cwd": folder, "hook_event_name": "SessionStart", "source": "startup" });
+        env.run_on(start.to_string().as_bytes(), &["hook", "claude-code"]).exits(0).stdout
+    };
+    assert!(start(&env.project()).contains("1 hook failure"));
+    assert_eq!(start(&other), "");
+    assert!(!env.run_in(&other, &["doctor", "--fix"]).exits(0).stdout.contains("hook failure"));
+    assert_eq!(failures(&env.project()), 1, "another project's doctor leaves it alone");
+    assert!(env.run(&["doctor", "--fix"]).exits(0).stdout.contains("1 hook failure"));
+    assert_eq!(failures(&env.project()), 0);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn init_creates_the_store_and_the_configuration_file_once() {
     Config [ROOT]/project/milepost.toml (already exists)
     Summaries, tasks, state, briefs and the names of changed files are recorded in
     this store and stay on this machine.
-    Next: milepost save --summary "what you are doing"
+    Next: milepost save "what you are doing"
     "#);
 }
 

@@ -269,3 +269,20 @@ fn colours_follow_the_flag_and_the_environment() {
     assert!(env.run_with(&[("CLICOLOR_FORCE", "1")], &["show"]).stdout.contains('\x1b'));
     assert!(!env.run_with(&[("NO_COLOR", "1")], &["show"]).stdout.contains('\x1b'));
 }
+
+#[test]
+fn nobody_is_told_to_save_for_an_agent_at_work_or_to_set_up_one_that_is_not_here() {
+    let mut env = TestEnvironment::new();
+    let mut worker = env.program("sleep").arg("60").spawn().unwrap();
+    env.run(&["start", "--run", "work", "--owner-pid", &worker.id().to_string()]).exits(0);
+    let status = env.json(&["status"]);
+    assert_eq!(
+        (&status["live"][0]["run_id"], &status["next"]),
+        (&"work".into(), &"milepost runs work".into())
+    );
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    env.set("PATH", "/usr/bin:/bin");
+    let page = env.run(&["agents", "status"]).exits(0).stdout;
+    assert!(page.ends_with("Next: milepost status\n"), "{page}");
+}

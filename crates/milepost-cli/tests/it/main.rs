@@ -30,6 +30,7 @@ mod look;
 mod mcp;
 #[cfg(feature = "mcp")]
 mod mcp_robust;
+mod mistakes;
 mod opencode;
 mod output;
 mod permissions;

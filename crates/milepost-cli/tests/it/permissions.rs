@@ -6,13 +6,13 @@ use std::process::Command;
 
 use crate::TestEnvironment;
 
-fn set_mode(path: &Path, mode: u32) {
+pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// Returns a function that prepares the binary for an unprivileged user: the current user, or `nobody` if
 /// the test runs as root. Returns `None` if the test cannot switch to `nobody`.
-fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
+pub(crate) fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
     let root = env.path("").metadata().unwrap().uid() == 0;
     // Copy the binary and open the test's folder, because other users may have no access to either folder.
     let binary = env.path("milepost");
