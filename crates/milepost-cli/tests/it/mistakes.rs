@@ -188,8 +188,8 @@ fn mistakes_on_the_command_line() {
     Error: --every: "10" is not a duration such as 30s, 5m, 12h, 14d or 2w (usage)
     Hint: give an interval such as 30s, 10m or 2h
     "#);
-    insta::assert_snapshot!(table.row("a time to wait that is none", &saved, &["list", "--wait", "soon"], 2, "usage"), @r#"
-    Error: --wait: "soon" is not a number of seconds, 0 or more (usage)
+    insta::assert_snapshot!(table.row("an invalid time to wait", &saved, &["list", "--wait", "soon"], 2, "usage"), @r#"
+    Error: --wait: "soon" is not a number of seconds (0 or more) or a duration such as 5m (usage)
     Hint: `milepost help` lists what each flag accepts
     "#);
     insta::assert_snapshot!(table.row("a wrong name of an agent", &empty, &["agents", "install", "claude"], 2, "usage"), @r#"
@@ -202,63 +202,63 @@ fn mistakes_on_the_command_line() {
     "#);
     insta::assert_snapshot!(table.row("a tag with a space", &saved, &["mark", "latest", "--tag", "a b"], 2, "checkpoint_schema_invalid"), @r#"
     Error: tag is not valid (checkpoint_schema_invalid)
-    Caused by: /tags: "a b" holds spaces or control characters
+    Caused by: /tags: "a b" contains spaces or control characters
     Hint: `milepost help COMMAND` lists what each argument accepts
     "#);
     insta::assert_snapshot!(table.row("a run id with a space", &empty, &["save", "x", "--run", "my run"], 2, "checkpoint_id_invalid"), @r#"
     Error: run id "my run" is not valid: only letters, digits, '.', '_' and '-' are allowed (checkpoint_id_invalid)
-    Hint: use letters, digits, '.', '_' and '-', at most 128, starting with a letter or digit
+    Hint: use 1 to 128 letters, digits, '.', '_' or '-'; start with a letter or digit and do not end with '.'
     "#);
     insta::assert_snapshot!(table.row("a checkpoint that does not exist", &saved, &["show", "nope"], 14, "checkpoint_not_found"), @r#"
     Error: no checkpoint "nope" (checkpoint_not_found)
-    Hint: `milepost list` shows what is there
+    Hint: run `milepost list` to see the checkpoints
     "#);
     insta::assert_snapshot!(table.row("an id that is too short", &saved, &["show", "cp_"], 14, "checkpoint_ref_ambiguous"), @r#"
     Error: "cp_" matches 2 checkpoints: CP, CP (checkpoint_ref_ambiguous)
-    Hint: give more of the id, or name the run with --run
+    Hint: use a longer prefix of the id, or select the run with --run
     "#);
     insta::assert_snapshot!(table.row("a run that does not exist", &saved, &["runs", "nope"], 14, "run_not_found"), @r#"
     Error: no run "nope" (run_not_found)
-    Hint: `milepost runs` lists the runs
+    Hint: run `milepost runs` to list the runs
     "#);
     insta::assert_snapshot!(table.row("a position that a run does not have", &saved, &["show", "r@99"], 14, "checkpoint_not_found"), @r#"
     Error: no checkpoint "r@99" (checkpoint_not_found)
-    Hint: `milepost list` shows what is there
+    Hint: run `milepost list` to see the checkpoints
     "#);
     insta::assert_snapshot!(table.row("further back than there are checkpoints", &saved, &["show", "latest~9"], 14, "checkpoint_not_found"), @r#"
     Error: no checkpoint "latest~9" (checkpoint_not_found)
-    Hint: `milepost list` shows what is there
+    Hint: run `milepost list` to see the checkpoints
     "#);
     insta::assert_snapshot!(table.row("several open runs, and none is named", &two, &["finish"], 14, "run_not_found"), @"
-    Error: 2 open runs could be meant: other, r (run_not_found)
-    Hint: name the run with --run ID or MILEPOST_RUN; `milepost runs` lists them
+    Error: 2 runs are open: other, r (run_not_found)
+    Hint: select a run with --run ID or MILEPOST_RUN; `milepost runs` lists them
     ");
     insta::assert_snapshot!(table.row("a step that has not begun", &saved, &["step", "done", "print"], 2, "checkpoint_schema_invalid"), @r#"
     Error: step "print" has not begun: no step is in progress (checkpoint_schema_invalid)
-    Hint: `milepost step begin ID` begins it, `step skip ID` leaves it out
+    Hint: run `milepost step begin ID` to begin it, or `milepost step skip ID` to skip it
     "#);
     insta::assert_snapshot!(table.row("a checkpoint without a state", &saved, &["state"], 4, "checkpoint_not_found"), @"
-    Error: no state in latest or before it (checkpoint_not_found)
-    Hint: save one with `milepost save --input FILE`, its member `state`
+    Error: no state in latest or any earlier checkpoint (checkpoint_not_found)
+    Hint: save one with `milepost save --input FILE`, where FILE is JSON with a `state` member
     ");
     insta::assert_snapshot!(table.row("an input file that does not exist", &empty, &["save", "--input", "missing.json"], 2, "usage"), @"
     Error: missing.json could not be read (usage)
     Caused by: No such file or directory (os error 2)
     Hint: check the path and its permissions
     ");
-    insta::assert_snapshot!(table.row("input that is no JSON", &empty, &["save", "--input", "bad.json"], 1, "checkpoint_schema_invalid"), @"
+    insta::assert_snapshot!(table.row("input that is not JSON", &empty, &["save", "--input", "bad.json"], 1, "checkpoint_schema_invalid"), @"
     Error: the checkpoint is not valid (checkpoint_schema_invalid)
     Caused by: document: the document ends too early (line 1, byte 12)
-    Hint: `milepost schema` prints what a checkpoint may hold
+    Hint: `milepost schema` prints the JSON Schema of a checkpoint
     ");
     insta::assert_snapshot!(table.row("input with a wrong type", &empty, &["save", "--input", "type.json"], 1, "checkpoint_schema_invalid"), @"
     Error: the checkpoint is not valid (checkpoint_schema_invalid)
-    Caused by: /tasks: a string where an array is needed
-    Hint: `milepost schema` prints what a checkpoint may hold
+    Caused by: /tasks: expected an array, found a string
+    Hint: `milepost schema` prints the JSON Schema of a checkpoint
     ");
     insta::assert_snapshot!(table.row("a file that exists would be overwritten", &files, &["state", "--to", "taken.json"], 15, "restore_refused"), @"
-    Error: taken.json was not written: it holds something else (restore_refused)
-    Hint: add --force if you mean it
+    Error: taken.json was not written: it has different content (restore_refused)
+    Hint: add --force to write it anyway
     ");
     insta::assert_snapshot!(table.row("nothing to import there", &empty, &["import", "jsonl", "missing.jsonl"], 2, "usage"), @"
     Error: missing.jsonl could not be read (usage)
@@ -271,12 +271,12 @@ fn mistakes_on_the_command_line() {
     Hint: check the path and its permissions
     ");
     insta::assert_snapshot!(table.row("a budget that is too small", &files, &["brief", "fit", "brief.md", "--budget", "5"], 1, "brief_over_budget"), @"
-    Error: what must be kept takes 19 tokens of 5: Problem 19, what stands around them 0 (brief_over_budget)
-    Hint: allow 19 tokens, or add --overflow shrink or --overflow exceed
+    Error: sections that must be kept need 19 tokens, but the budget is 5: Problem 19, everything else 0 (brief_over_budget)
+    Hint: raise the budget to 19 tokens, or add --overflow shrink or --overflow exceed
     ");
     insta::assert_snapshot!(table.row("there is no store", &empty, &["list"], 10, "store_missing"), @"
     Error: no store at [ROOT]/project/.milepost/milepost.db (store_missing)
-    Hint: `milepost init` makes one, and so does the first `milepost save`
+    Hint: run `milepost init` to create one; the first `milepost save` also creates it
     ");
     insta::assert_snapshot!(table.row("a folder that does not exist", &empty, &["-C", "/no/such/folder", "status"], 2, "usage"), @"
     Error: /no/such/folder could not be read (usage)
@@ -284,12 +284,12 @@ fn mistakes_on_the_command_line() {
     Hint: check the path and its permissions
     ");
     insta::assert_snapshot!(table.row("a store of a kind that does not exist", &empty, &["list", "--store", "postgres:x"], 2, "usage"), @r#"
-    Error: --store: "postgres:x" is not a store's address: sqlite:PATH or files:DIR (usage)
+    Error: --store: "postgres:x" is not a store address (expected sqlite:PATH or files:DIR) (usage)
     Hint: `milepost help` lists what each flag accepts
     "#);
     insta::assert_snapshot!(table.row("a store that does not exist", &empty, &["list", "--store", "sqlite:typo.db"], 10, "store_missing"), @"
     Error: no store at typo.db (store_missing)
-    Hint: `milepost init` makes one, and so does the first `milepost save`
+    Hint: run `milepost init` to create one; the first `milepost save` also creates it
     ");
     insta::assert_snapshot!(table.row("a program that does not exist", &empty, &["run", "--", "no-such-program"], 127, "usage"), @"
     Error: no-such-program was not found: No such file or directory (os error 2) (usage)
@@ -313,32 +313,32 @@ fn mistakes_with_stores_and_settings() {
 
     let env = TestEnvironment::new();
     env.write("milepost.toml", "profile = build\n");
-    insta::assert_snapshot!(table.row("settings that are no TOML", &env, &["status"], 2, "usage"), @"
+    insta::assert_snapshot!(table.row("settings that are not TOML", &env, &["status"], 2, "usage"), @"
     Error: [ROOT]/project/milepost.toml, line 1: string values must be quoted, expected literal string (usage)
     Hint: correct the file, or remove it and let `milepost init` write a new one
     ");
     env.write("milepost.toml", "wait = \"soon\"\n");
     insta::assert_snapshot!(table.row("a setting with a wrong value", &env, &["status"], 2, "usage"), @r#"
-    Error: wait in [ROOT]/project/milepost.toml: "soon" is not a number of seconds, 0 or more (usage)
+    Error: wait in [ROOT]/project/milepost.toml: "soon" is not a number of seconds (0 or more) or a duration such as 5m (usage)
     Hint: correct wait in that file, or remove it
     "#);
     env.write("milepost.toml", "[retain]\nkeep_lst = 5\n");
     insta::assert_snapshot!(table.row("a setting that does not exist", &env, &["list"], 10, "store_missing"), @"
     Warning: unknown key retain.keep_lst in [ROOT]/project/milepost.toml; did you mean retain.keep_last?
     Error: no store at [ROOT]/project/.milepost/milepost.db (store_missing)
-    Hint: `milepost init` makes one, and so does the first `milepost save`
+    Hint: run `milepost init` to create one; the first `milepost save` also creates it
     ");
     env.write("milepost.toml", "store = \"sqlite:elsewhere.db\"\n");
     insta::assert_snapshot!(table.row("a store that the project's file names", &env, &["save", "x"], 12, "config_untrusted"), @"
     Error: [ROOT]/project/milepost.toml is not trusted: it sets `store`, which you have not trusted (config_untrusted)
-    Hint: run `milepost trust` to review it, or name a store with --store for this command
+    Hint: run `milepost trust` to review it, or select a store with --store for this command
     ");
 
     let env = saved();
     std::fs::remove_dir_all(env.path("home/.local")).unwrap();
     insta::assert_snapshot!(table.row("a store that came from elsewhere", &env, &["save", "x"], 12, "store_untrusted"), @"
     Error: sqlite:[ROOT]/project/.milepost/milepost.db is not trusted: you have neither created nor trusted it on this machine (store_untrusted)
-    Hint: `milepost trust` shows what it holds and asks; MILEPOST_TRUST names folders to trust
+    Hint: run `milepost trust` to review and trust it, or set MILEPOST_TRUST to a parent folder
     ");
 
     let env = saved();
@@ -347,13 +347,13 @@ fn mistakes_with_stores_and_settings() {
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     insta::assert_snapshot!(table.row("another process writes for too long", &env, &["mark", "latest", "--pin", "--wait", "0"], 11, "store_busy"), @"
     Error: [ROOT]/project/.milepost/milepost.db was busy for 0.0 s (store_busy)
-    Hint: try again; if it lasts, a stopped process may hold the lock
+    Hint: try again; if it stays busy, a suspended process may hold the lock
     ");
     connection.execute_batch("ROLLBACK").unwrap();
     connection.pragma_update(None, "user_version", 9999).unwrap();
     drop(connection);
     insta::assert_snapshot!(table.row("a store of a newer version", &env, &["list"], 13, "store_newer"), @"
-    Error: [ROOT]/project/.milepost/milepost.db has store format 9999; this program knows formats up to 1 (store_newer)
+    Error: [ROOT]/project/.milepost/milepost.db has store format 9999; this program supports formats up to 1 (store_newer)
     Hint: update milepost; nothing was changed
     ");
 
@@ -364,7 +364,7 @@ fn mistakes_with_stores_and_settings() {
     env.write(".milepost/milepost.db", vec![b'x'; 8192]);
     insta::assert_snapshot!(table.row("a file that is no store", &env, &["list"], 5, "checkpoint_integrity_mismatch"), @"
     Error: pages is damaged: expected an intact database, found file is not a database in [ROOT]/project/.milepost/milepost.db (checkpoint_integrity_mismatch)
-    Hint: `milepost doctor` says what can be saved
+    Hint: run `milepost doctor` to see what can be recovered
     ");
 
     let mut env = saved();
@@ -398,7 +398,7 @@ fn a_store_without_permission() {
     );
     insta::assert_snapshot!(shown, @"
     Error: cannot open the store at .milepost/milepost.db: permission denied on [ROOT]/project/.milepost (store_unreadable)
-    Hint: check the owner and the permissions of [ROOT]/project/.milepost, or name another store with --store
+    Hint: check the owner and permissions of [ROOT]/project/.milepost, or select another store with --store
     ");
 }
 
