@@ -11,6 +11,9 @@ mod capture;
 mod config;
 mod current_run;
 mod disk_faults;
+// Pages describe the binary with all default features.
+#[cfg(feature = "mcp")]
+mod doc_examples;
 mod documents;
 mod environment;
 mod escapes;
