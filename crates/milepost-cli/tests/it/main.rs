@@ -12,6 +12,9 @@ mod completion;
 mod config;
 mod current_run;
 mod disk_faults;
+// Pages describe the binary with all default features.
+#[cfg(feature = "mcp")]
+mod doc_examples;
 mod documents;
 mod environment;
 mod escapes;
