@@ -196,10 +196,10 @@ mod tests {
         assert_eq!(check_script("milepost run --every 1s -- ls --nope\nmilepost help save\nls\n"), Ok(2));
         assert_eq!(check_script("milepost start --owner-pid $$"), Ok(1));
         for (script, problem) in [
-            ("milepost save --sumary x", "unexpected argument '--sumary'"),
+            ("milepost save --sumary x", "unknown flag `--sumary`"),
             ("milepost frobnicate", "frobnicate"),
             ("milepost help frobnicate", "frobnicate"),
-            ("milepost list --limit many", "invalid value 'many'"),
+            ("milepost list --limit many", "invalid value `many`"),
         ] {
             let error = check_script(script).unwrap_err();
             assert!(error.contains(problem), "{error}");
