@@ -50,7 +50,7 @@ impl CommandError {
     /// An error of the command line itself, with the exit code that fits its reason.
     pub(crate) fn new(reason: ReasonCode, message: impl Into<String>) -> Self {
         let exit = match reason {
-            ReasonCode::Usage => Exit::Usage,
+            ReasonCode::Usage | ReasonCode::CheckpointIdInvalid => Exit::Usage,
             ReasonCode::ConfirmationNeeded => Exit::Unconfirmed,
             ReasonCode::StoreMissing => Exit::NoStore,
             ReasonCode::StateRedacted => Exit::Partly,

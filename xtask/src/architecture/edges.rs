@@ -114,12 +114,13 @@ const COMMAND_LINE: &str = "crates/milepost-cli/src/";
 /// knows nothing of stores and presentation.
 const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("agents", &[]),
-    ("cli", &["command", "config", "context", "error", "present"]),
+    ("cli", &["command", "completion", "config", "context", "error", "parse_error", "present"]),
     (
         "command",
         &[
             "agents",
             "cli",
+            "completion",
             "config",
             "context",
             "error",
@@ -132,6 +133,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
             "supervise",
         ],
     ),
+    ("completion", &["agents", "cli", "command", "config", "context", "present"]),
     ("config", &["agents", "cli", "error"]),
     ("context", &["config", "error", "error_advice", "present"]),
     ("error", &["error_advice"]),
@@ -139,7 +141,9 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("handover", &["context", "error", "present"]),
     ("hook", &["agents", "cli", "command", "config", "context", "error", "handover", "present"]),
     ("input", &["config", "error"]),
+    ("lib", &["cli"]),
     ("main", &["cli"]),
+    ("parse_error", &["cli", "error"]),
     (
         "present",
         &[

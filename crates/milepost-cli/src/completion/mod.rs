@@ -14,9 +14,7 @@ use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 
 use crate::agents::AGENTS;
 use crate::cli::{Global, full_command};
-
-/// The variable with which the scripts ask for candidates. It holds the name of the shell.
-pub(crate) const VARIABLE: &str = "MILEPOST_COMPLETE";
+use crate::config::COMPLETION_VARIABLE;
 
 /// Shells that have a script.
 const SHELLS: Shells<'static> = Shells(&[&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh]);
@@ -74,7 +72,7 @@ pub(crate) fn registration(shell: &str) -> Option<String> {
     let mut script = Vec::new();
     SHELLS
         .completer(shell)?
-        .write_registration(VARIABLE, "milepost", "milepost", "milepost", &mut script)
+        .write_registration(COMPLETION_VARIABLE, "milepost", "milepost", "milepost", &mut script)
         .ok()?;
     let mut script = String::from_utf8(script).ok()?;
     if shell == "zsh" {

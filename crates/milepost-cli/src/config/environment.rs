@@ -80,9 +80,12 @@ pub(crate) fn agent_variable() -> Option<&'static str> {
     names.find(|name| variable(name).is_some()).copied()
 }
 
+/// The variable with which completion scripts ask for candidates. It holds the name of the shell.
+pub(crate) const COMPLETION_VARIABLE: &str = "MILEPOST_COMPLETE";
+
 /// The shell that asks for completions of a command line.
 pub(crate) fn completion_shell() -> Option<std::ffi::OsString> {
-    variable(crate::completion::VARIABLE)
+    variable(COMPLETION_VARIABLE)
 }
 
 /// The run that `resume --with` started this agent for.

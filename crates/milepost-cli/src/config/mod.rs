@@ -29,7 +29,7 @@ pub(crate) use self::agents::{Agents, PromptDetail};
 pub(crate) use self::capture::CaptureSettings;
 use self::environment::Environment;
 pub(crate) use self::environment::{
-    AgentEnvironment, agent_variable, completion_shell, resumed_run, state_folder,
+    AgentEnvironment, COMPLETION_VARIABLE, agent_variable, completion_shell, resumed_run, state_folder,
 };
 use self::file::{File, FileLookup};
 pub(crate) use self::retain::{Retain, RetainFlags};
@@ -38,7 +38,6 @@ pub(crate) use self::value::duration;
 use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
 use crate::cli::Global;
 use crate::error::{CommandError, Result};
-use crate::error_advice::Exit;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +185,6 @@ impl Config {
             (Some(id), _) => Some(id.parse::<RunId>()?),
             (None, Some(id)) => Some(id.parse::<RunId>().map_err(|e| {
                 CommandError::new(ReasonCode::CheckpointIdInvalid, format!("MILEPOST_RUN: {e}"))
-                    .with_exit(Exit::Usage)
                     .with_hint("correct or unset MILEPOST_RUN")
             })?),
             (None, None) => None,

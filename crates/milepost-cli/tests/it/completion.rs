@@ -165,6 +165,7 @@ struct Terminal {
 
 impl Terminal {
     /// Starts a shell; `None`, with a notice, if it or `script`, which makes the terminal, is missing.
+    #[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
     fn start(env: &TestEnvironment, shell: &str) -> Option<Self> {
         let program = shell.split(' ').next().unwrap();
         for needed in ["script", program] {

@@ -358,7 +358,7 @@ fn where_there_is_no_store_nothing_happens_but_one_notice() {
     };
     let notice = json!({ "systemMessage":
         "milepost: installed, but this project has no store. Run `milepost init` to record sessions here" });
-    assert_eq!(told(&env.project()), [notice.clone()], "once, and to the user alone");
+    assert_eq!(told(&env.project()), vec![notice.clone()], "once, and to the user alone");
     assert_eq!(told(&env.project()), [] as [Value; 0]);
     assert_eq!(told(&env.path("home")), [notice], "once per project");
     assert!(!env.project().join(".git/milepost").exists() && !env.path("home/.milepost").exists());

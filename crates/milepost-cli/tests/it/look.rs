@@ -270,7 +270,10 @@ fn nobody_is_told_to_save_for_an_agent_at_work_or_to_set_up_one_that_is_not_here
     let mut worker = env.program("sleep").arg("60").spawn().unwrap();
     env.run(&["start", "--run", "work", "--owner-pid", &worker.id().to_string()]).exits(0);
     let status = env.json(&["status"]);
-    assert_eq!((&status["live"][0]["run_id"], &status["next"]), (&"work".into(), &"milepost runs work".into()));
+    assert_eq!(
+        (&status["live"][0]["run_id"], &status["next"]),
+        (&"work".into(), &"milepost runs work".into())
+    );
     worker.kill().unwrap();
     worker.wait().unwrap();
     env.set("PATH", "/usr/bin:/bin");

@@ -28,6 +28,7 @@ impl Mistakes {
     }
 
     #[track_caller]
+    #[allow(clippy::print_stdout, reason = "the table is printed for review")]
     fn check(
         &mut self,
         what: &str,
