@@ -51,7 +51,7 @@ impl CommandError {
     /// Creates an error of the command line, with the default exit code for its reason.
     pub(crate) fn new(reason: ReasonCode, message: impl Into<String>) -> Self {
         let exit = match reason {
-            ReasonCode::Usage => Exit::Usage,
+            ReasonCode::Usage | ReasonCode::CheckpointIdInvalid => Exit::Usage,
             ReasonCode::ConfirmationNeeded => Exit::Unconfirmed,
             ReasonCode::StoreMissing => Exit::NoStore,
             ReasonCode::StateRedacted => Exit::Partly,

@@ -40,7 +40,6 @@ pub(crate) use self::value::duration;
 use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
 use crate::cli::Global;
 use crate::error::{CommandError, Result};
-use crate::error_advice::Exit;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,7 +187,6 @@ impl Config {
             (Some(id), _) => Some(id.parse::<RunId>()?),
             (None, Some(id)) => Some(id.parse::<RunId>().map_err(|e| {
                 CommandError::new(ReasonCode::CheckpointIdInvalid, format!("MILEPOST_RUN: {e}"))
-                    .with_exit(Exit::Usage)
                     .with_hint("correct or unset MILEPOST_RUN")
             })?),
             (None, None) => None,
