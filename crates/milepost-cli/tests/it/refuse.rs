@@ -134,6 +134,7 @@ fn error_messages_state_the_problem_the_cause_and_a_hint() {
     insta::assert_snapshot!(ran.stderr, @r#"
     Error: --source is not valid (checkpoint_schema_invalid)
     Caused by: /source: "banana" is not one of step_boundary, error_boundary, timer, manual
+    Hint: `milepost help COMMAND` lists what each argument accepts
     "#);
     let ran = env.run(&["list"]).exits(10);
     insta::assert_snapshot!(env.plain(&ran.stderr), @"
