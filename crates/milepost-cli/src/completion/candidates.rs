@@ -82,7 +82,7 @@ fn stores(global: &Global) -> Vec<CompletionCandidate> {
     let config = load_config(&Global { store: None, ..global.clone() });
     let records = config.and_then(|config| config.trust.state.ok()?.records().ok());
     let known = records.unwrap_or_default().into_iter().map(|record| record.store);
-    let known: BTreeSet<_> = known.filter(|store| clean(store) == *store).collect();
+    let known: BTreeSet<_> = known.filter(|store| store.split(' ').all(is_plain_word)).collect();
     all.extend(known.iter().map(|store| candidate(store, "a store of yours")));
     all
 }
@@ -169,7 +169,7 @@ fn tags(mp: &Milepost, hidden: &[RunId], global: &Global) -> Option<Vec<Completi
     let mut all = Vec::new();
     for entry in &entries {
         let summary = entry.header.summary().clone().unwrap_or_default();
-        let new = entry.marks.tags.iter().filter(|tag| clean(tag) == **tag && seen.insert((*tag).clone()));
+        let new = entry.marks.tags.iter().filter(|tag| is_plain_word(tag) && seen.insert((*tag).clone()));
         all.extend(new.map(|tag| candidate(tag, &summary)));
     }
     Some(all)
@@ -188,9 +188,31 @@ fn checkpoints(
     Some(rows.iter().filter_map(intact).filter(is_visible).cloned().collect())
 }
 
+/// Whether a shell takes a text literally. Shells insert candidates unquoted, and a tag may come from an imported run.
+fn is_plain_word(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || "._-+/:=,@%".contains(c))
+}
+
 fn intact(row: &Row) -> Option<&CheckpointEntry> {
     match row {
         Row::Intact(entry) => Some(entry),
         Row::Damaged { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain_word;
+
+    #[test]
+    fn words_that_a_shell_would_expand_are_not_offered() {
+        for word in ["before-refactoring", "v1.2", "sqlite:/srv/milepost.db", "検索"] {
+            assert!(is_plain_word(word), "{word}");
+        }
+        for word in
+            ["$(reboot)", "`reboot`", "a;b", "*", "~x", "a|b", "a&b", "a>b", "a'b", "a\\b", "a b", "a\x1bb"]
+        {
+            assert!(!is_plain_word(word), "{word}");
+        }
     }
 }

@@ -28,11 +28,11 @@ _milepost() {
     local prefix=${current%"$tail"}
     prefix=${prefix%@}
 
-    local IFS=$'\n' candidate
+    local candidate
     COMPREPLY=()
-    for candidate in $(MILEPOST_COMPLETE=bash milepost -- "${words[@]}" 2>/dev/null); do
+    while IFS= read -r candidate || [[ -n $candidate ]]; do
         COMPREPLY+=("${candidate#"$prefix"}")
-    done
+    done < <(MILEPOST_COMPLETE=bash milepost -- "${words[@]}" 2>/dev/null)
     if ((${#COMPREPLY[@]} == 1)) && [[ ${COMPREPLY[0]} == *[=/:@] ]]; then
         compopt -o nospace 2>/dev/null
     fi
