@@ -82,3 +82,8 @@ pub use run::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 mod guide {}
+
+/// Compiles the code block of the front page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod front_page {}

@@ -1,4 +1,4 @@
-//! `doctor`: what is wrong with the store and what can be done; with `--fix`, does it.
+//! `doctor`: reports problems with the store and how to fix them. With `--fix`, repairs them.
 
 use milepost::Error;
 use milepost::internal::engine::{Diagnosis, DoctorReport, FutureCheckpoint};
@@ -10,7 +10,7 @@ use crate::hook::failures;
 use crate::present::doctor::{DoctorDocument, Warning};
 use crate::present::format;
 
-/// Find problems of the store, and repair them
+/// Find problems with the store, and repair them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost doctor\n  milepost doctor --fix")]
 pub(crate) struct DoctorArgs {
@@ -26,8 +26,11 @@ pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorD
     let failed = failures::read(&context.config.project());
     if let Some(last) = failed.last() {
         let n = format::counted(failed.len() as u64, "hook failure");
-        let message = format!("{n}, the last of {}: {}", last.agent, last.message);
-        let fix = "fix the cause, then run `milepost doctor --fix` to clear this";
+        let message = format!("{n}, the last from {}: {}", last.agent, last.message);
+        let fix = match args.fix {
+            true => "cleared; it appears again if the cause persists",
+            false => "fix the cause, then run `milepost doctor --fix` to clear this",
+        };
         warnings.push(Warning { message, fix });
         if args.fix {
             failures::clear(&context.config.project());
@@ -40,16 +43,16 @@ pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorD
             bytes = info.bytes();
             warnings.extend(info.warning().clone().map(|message| Warning {
                 message,
-                fix: "name a store on a local disk with --store or in milepost.toml",
+                fix: "use a store on a local disk: set it with --store or in milepost.toml",
             }));
             let most = context.config.retain.store_limits.max_bytes;
             if most > 0 && bytes > most {
                 let message =
-                    format!("the store takes {}, more than {}", format::bytes(bytes), format::bytes(most));
+                    format!("the store uses {}, more than {}", format::bytes(bytes), format::bytes(most));
                 warnings.push(Warning {
                     message,
-                    fix: "`milepost prune` reduces the oldest ended runs, `milepost delete RUN` removes any; \
-                          retain.max_store in milepost.toml is the bound",
+                    fix: "run `milepost prune` to reduce the oldest ended runs, or `milepost delete RUN` to remove \
+                          one; retain.max_store in milepost.toml sets the limit",
                 });
             }
             let mut progress = context.output.progress();
@@ -72,7 +75,7 @@ pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorD
     })
 }
 
-/// Names checkpoints that are dated in the future, the first few of them one by one.
+/// Warns about checkpoints that are dated in the future, and names the first few.
 fn dated_in_future(future: &[FutureCheckpoint]) -> Option<Warning> {
     const NAMED: usize = 5;
     let name = |one: &FutureCheckpoint| {
@@ -86,20 +89,20 @@ fn dated_in_future(future: &[FutureCheckpoint]) -> Option<Warning> {
     let n = format::counted(future.len() as u64, "checkpoint");
     (!future.is_empty()).then(|| Warning {
         message: format!("{n} {verb} dated more than a day in the future: {}", names.join(", ")),
-        fix: "check the clock of this machine, and of the one that made them; they are intact, and retention goes by \
-              the order of writing",
+        fix: "check the clock of this machine and of the one that created them; the checkpoints are intact, and \
+              retention uses the order in which they were written",
     })
 }
 
-/// A store that is too damaged to be opened or read is a finding, not a failure of the doctor's.
+/// Reports a store that is too damaged to open or read as a problem, instead of failing.
 fn unreadable(e: Error) -> Result<DoctorReport, Error> {
     match &e {
         Error::Store(StoreError::Damaged(damage)) => Ok(DoctorReport {
             problems: vec![Diagnosis {
                 reason_code: e.reason(),
                 message: damage.to_string(),
-                fix: "keep the file as it is (copy it away with its -wal file), then restore a backup in its place; \
-                      without one, `sqlite3 FILE .recover` reads what is left"
+                fix: "copy the file and its -wal file to a safe place, then restore a backup; without one, \
+                      `sqlite3 FILE .recover` extracts what is still readable"
                     .into(),
                 fixed: false,
             }],

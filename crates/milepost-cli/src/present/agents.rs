@@ -66,7 +66,8 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
                 (Mode::DryRun, true) => write!(text, "{}", diff(change)),
                 (_, true) => {
                     let would = if mode == Mode::Preview { "will be " } else { "" };
-                    let action = green(&format!("{would}{}", change.name));
+                    let name = if change.name == "made" { "created" } else { change.name };
+                    let action = green(&format!("{would}{name}"));
                     writeln!(
                         text,
                         "  {action} {} {}",
@@ -260,7 +261,11 @@ impl StatusDocument {
                 for part in &setup.parts {
                     if let (name, Some(why)) = part.state.name() {
                         let name = if name == "yours" { dim(name) } else { yellow(name) };
-                        let _ = writeln!(notes, "{name} {}: {}", clean(&part.path), clean(why));
+                        let note = format!("{name} {}: {}\n", clean(&part.path), clean(why));
+                        // Several parts may be in one file.
+                        if !notes.contains(&note) {
+                            notes.push_str(&note);
+                        }
                     }
                 }
                 for line in &setup.user_steps {
