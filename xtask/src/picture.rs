@@ -1,6 +1,7 @@
-//! `cargo xtask picture [BINARY]`: draws `docs/resume.svg`, the picture of the README. Runs a job with the real binary in
-//! a terminal of 80 columns, kills it, resumes it, and renders what the terminal showed. Fails if a command does not
-//! print what the picture has to show. Changes the output in two ways: the home folder is `~`, and `…` is the brief.
+//! `cargo xtask picture [BINARY]`: draws `docs/resume.svg`, the picture in the README. Runs a job with the real
+//! binary in an 80-column terminal, kills it, resumes it, and renders the terminal's content. Fails if a command does
+//! not print what the picture must show. Changes the output in two ways: the home folder becomes `~`, and the brief
+//! becomes `…`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::shell::{cargo, is_installed, read_output, root, run_program};
 const COLUMNS: usize = 80;
 const TITLE: &str = "A job is killed and resumed: only the task that was not done runs again";
 
-/// The job: it asks for each task whether it is done.
+/// The job. It runs each task that is not done yet.
 const JOB: &str = "for task in fetch build test; do
   milepost task is $task done || milepost task run $task -- ./work $task
 done
@@ -42,7 +43,7 @@ show 'milepost resume'
 show 'milepost run --rejoin --run nightly -- sh nightly.sh'
 "#;
 
-/// What the terminal has to show, in this order.
+/// The text that the terminal must show, in this order.
 const EXPECTED: [&str; 8] = [
     "working on fetch",
     "working on build",
@@ -72,7 +73,8 @@ pub fn run(binary: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scenario in a temporary project and home. Returns what the terminal received, without carriage returns.
+/// Runs the scenario in a temporary project and home folder. Returns what the terminal received, without carriage
+/// returns.
 fn run_session(binary: &Path) -> Result<String> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let home = folder.path().canonicalize().context("cannot resolve the temporary folder")?;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::shell::{is_installed, is_root, run_program};
 
 /// A program, the package that provides it, and what is skipped without it.
-const NEEDED: [(&str, &str, &str); 9] = [
+const NEEDED: [(&str, &str, &str); 13] = [
     ("git", "git", "the worktree tests and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     (
@@ -22,6 +22,10 @@ const NEEDED: [(&str, &str, &str); 9] = [
     ("zsh", "zsh", "the test of completion in zsh"),
     ("fish", "fish", "the test of completion in fish"),
     ("man", "man-db", "the test that manual pages render"),
+    ("flock", "util-linux", "the examples of the documentation"),
+    ("jq", "jq", "the examples of the documentation"),
+    ("python3", "python3", "the examples of the documentation"),
+    ("sqlite3", "sqlite3", "the examples of the documentation"),
 ];
 
 pub fn run() -> Result<()> {

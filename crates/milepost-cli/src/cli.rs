@@ -1,5 +1,5 @@
-//! Parses the arguments, runs the command and returns the exit code. Holds the global flags.
-//! Values that are a matter of the contract (ids, sources, statuses) are parsed by the commands, not here.
+//! Parses the arguments, runs the command and returns the exit code. Defines the global flags. Ids, sources
+//! and statuses are parsed by the commands, not here.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -91,10 +91,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Gives a shell the candidates for a command line; silent if there are none.
+/// Prints the completion candidates for a command line; prints nothing if there are none.
 fn complete(shell: &OsStr, arguments: &[OsString]) -> ExitCode {
     let candidates = completion::complete(shell, arguments).unwrap_or_default();
-    // A shell that has gone away needs none.
+    // The shell may have closed the pipe.
     let _ = Output::for_color(anstream::ColorChoice::Never).write_candidates(&candidates);
     ExitCode::SUCCESS
 }
@@ -105,15 +105,15 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-/// Parses with the one command that is named: making all of them takes a good part of a short command's time.
-/// Whatever does not fit at once, help and mistakes among it, is for the whole parser.
+/// Parses with only the named command, because building all of them takes a large part of a short command's
+/// time. Returns `None` if that fails, for example for help and mistakes; then the full parser is used.
 fn parse_single_command(arguments: &[OsString]) -> Option<Cli> {
     let subcommand =
         arguments.iter().skip(1).find_map(|argument| Command::clap_command(argument.to_str()?))?;
     let bare = clap::Command::new("milepost").disable_help_subcommand(true);
     let mut parser = Global::augment_args(bare).subcommand(subcommand);
     let matches = parser.try_get_matches_from_mut(arguments).ok()?;
-    // The process ends before its memory is needed again.
+    // Skip the drop: the process ends soon.
     std::mem::forget(parser);
     Cli::from_arg_matches(&matches).ok()
 }
@@ -138,7 +138,7 @@ fn dispatch(cli: Cli, output: &Output) -> Result<()> {
 fn report_parse_error(e: &clap::Error, arguments: &[OsString], json: bool) -> ExitCode {
     let output = Output::for_color(color_choice(arguments));
     if !e.use_stderr() {
-        // A reader that has gone away needs no help.
+        // The reader may have closed the pipe.
         let _ = output.present(&HelpDocument::of_text(&e.render()));
         return ExitCode::SUCCESS;
     }
@@ -146,7 +146,7 @@ fn report_parse_error(e: &clap::Error, arguments: &[OsString], json: bool) -> Ex
     ExitCode::from(output.fail(&usage_error(e, arguments)))
 }
 
-/// What `--color` asks for, in arguments that could not be parsed.
+/// The value of `--color` in arguments that could not be parsed.
 fn color_choice(arguments: &[OsString]) -> anstream::ColorChoice {
     let words: Vec<_> =
         arguments.iter().map_while(|argument| argument.to_str().filter(|word| *word != "--")).collect();
@@ -185,18 +185,18 @@ fn help_template(command: &clap::Command) -> String {
         page.push('\n');
     }
     let _ = write!(page, "{header}Global options:{header:#}\n{{options}}\n\n");
-    page.push_str("`milepost help COMMAND` explains a command, with examples.\n");
+    page.push_str("`milepost help COMMAND` explains a command and shows examples.\n");
     page
 }
 
-/// The page that `--help` prints for a command such as `task set`; the program's own for no words.
+/// The page that `--help` prints for a command such as `task set`, or for the program if `words` is empty.
 pub(crate) fn help_page(words: &[String]) -> StyledStr {
     let words = words.iter().map(String::as_str);
     let arguments = ["milepost"].into_iter().chain(words).chain(["--help"]);
     full_command().try_get_matches_from(arguments).err().map(|page| page.render()).unwrap_or_default()
 }
 
-/// The clap command of a subcommand such as `task set`; of the program for no words.
+/// The clap command of a subcommand such as `task set`, or of the program if `words` is empty.
 pub(crate) fn find_command(words: &[String]) -> Result<clap::Command> {
     let mut command = full_command();
     command.build();

@@ -1,6 +1,5 @@
-//! Errors of the argument parser, in the form of every other error.
-//! In: an error of clap and the arguments. Out: a `CommandError` with a hint. Reads clap's kinds and contexts, never its
-//! text.
+//! Converts errors of the argument parser to the form of all other errors. Takes a clap error and the
+//! arguments, returns a `CommandError` with a hint. Must read only clap's kinds and contexts, never its text.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -18,7 +17,7 @@ pub(crate) fn usage_error(error: &clap::Error, arguments: &[OsString]) -> Comman
     CommandError::usage(message).with_hint(hint)
 }
 
-/// What other tools call some commands.
+/// Names that other tools use for some commands.
 const OTHER_NAMES: [(&str, &str); 15] = [
     ("checkpoint", "save"),
     ("commit", "save"),
@@ -43,7 +42,8 @@ fn known_elsewhere(name: &str) -> Option<String> {
     OTHER_NAMES.iter().find(is_typed).map(|(_, command)| (*command).to_owned())
 }
 
-/// The error for a command that does not exist, such as `task sett`; `known` are the names that were possible.
+/// The error for a command that does not exist, such as `task sett`; `known` are the names that were
+/// possible.
 pub(crate) fn unknown_command<'k>(words: &[String], known: impl Iterator<Item = &'k str>) -> CommandError {
     let typed = words.last().map_or("", String::as_str);
     let mut near: Vec<_> = known.filter(|name| is_near(typed, name)).map(str::to_owned).collect();
@@ -55,7 +55,7 @@ pub(crate) fn unknown_command<'k>(words: &[String], known: impl Iterator<Item = 
     CommandError::usage(format!("unknown command `{}`", words.join(" "))).with_hint(hint)
 }
 
-/// Whether a name is what somebody meant who typed a word: few letters differ, or it was not typed to the end.
+/// Whether the typed word may be a misspelling or the beginning of the name.
 fn is_near(typed: &str, name: &str) -> bool {
     let (word, name) = (typed.trim_start_matches('-'), name.trim_start_matches('-'));
     let allowed = word.chars().count().div_ceil(3);
@@ -68,11 +68,11 @@ fn help(command: &[String], purpose: &str) -> String {
     format!("`{}` {purpose}", words.join(" "))
 }
 
-/// The nearest name, if there is any, and another hint.
+/// Suggests the nearest name, if there is one, followed by another hint.
 fn suggestion(near: &[String], otherwise: &str) -> String {
     match near {
         [] => otherwise.to_owned(),
-        // clap sorts them by their distance, the nearest last.
+        // clap sorts them by distance, with the nearest last.
         [.., nearest] => format!("did you mean `{nearest}`? {otherwise}"),
     }
 }
@@ -109,14 +109,14 @@ impl ParseError<'_> {
             ErrorKind::TooManyValues => {
                 let (value, argument) =
                     (self.text(ContextKind::InvalidValue), self.text(ContextKind::InvalidArg));
-                (format!("`{argument}` takes no further value, but got `{value}`"), self.usage())
+                (format!("`{argument}` takes no more values, but got `{value}`"), self.usage())
             }
             ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
-                (format!("`{}` has too few values", self.text(ContextKind::InvalidArg)), self.usage())
+                (format!("`{}` needs more values", self.text(ContextKind::InvalidArg)), self.usage())
             }
             ErrorKind::NoEquals => {
                 let argument = self.text(ContextKind::InvalidArg);
-                (format!("`{argument}` needs its value behind an equals sign"), self.usage())
+                (format!("`{argument}` needs its value after an equals sign"), self.usage())
             }
             ErrorKind::InvalidUtf8 => ("an argument is not valid UTF-8".to_owned(), self.help("explains it")),
             other => (other.to_string(), self.help("explains it")),
@@ -138,7 +138,7 @@ impl ParseError<'_> {
         if !argument.starts_with('-') {
             let message = format!("unexpected argument `{argument}`");
             return match self.takes_text() {
-                true => (message, format!("put a text of several words in quotes; {}", self.usage())),
+                true => (message, format!("put text with spaces in quotes; {}", self.usage())),
                 false => (message, self.usage()),
             };
         }
@@ -191,7 +191,7 @@ impl ParseError<'_> {
         let explained = self.help("explains them");
         match (&invalid[..], &others[..]) {
             ([argument], [other]) if argument == other => {
-                (format!("`{argument}` is given more than once"), "give it once".to_owned())
+                (format!("`{argument}` is given more than once"), "use it only once".to_owned())
             }
             ([argument], []) => (format!("`{argument}` cannot be used with the other arguments"), explained),
             (_, others) => {
@@ -227,7 +227,7 @@ impl ParseError<'_> {
         help(&self.command, purpose)
     }
 
-    /// The suggestions of clap that are near enough.
+    /// The suggestions of clap that are close enough.
     fn near(&self, typed: &str, kind: ContextKind) -> Vec<String> {
         let mut near = self.texts(kind);
         near.retain(|name| is_near(typed, name));

@@ -45,7 +45,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     brief_tokens: 1_900,
 };
 
-/// There is no hook for `PreToolUse`: it would only tell how long a tool took, at the cost of one more
+/// There is no hook for `PreToolUse`: it would only report how long a tool took, at the cost of one more
 /// process per tool call. `SessionEnd` gets at most three seconds.
 static EVENTS: &[HookedEvent] = &[
     hook("SessionStart", SessionStart, 20),

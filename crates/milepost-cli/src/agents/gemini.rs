@@ -35,8 +35,8 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     brief_tokens: 2_200,
 };
 
-/// Timeouts are in milliseconds. There is no hook for `BeforeTool`: it would only tell how long a tool took,
-/// at the cost of one more process per tool call.
+/// Timeouts are in milliseconds. There is no hook for `BeforeTool`: it would only report how long a tool
+/// took, at the cost of one more process per tool call.
 static EVENTS: &[HookedEvent] = &[
     hook("SessionStart", SessionStart, 20_000),
     hook("BeforeAgent", Prompt, 10_000),

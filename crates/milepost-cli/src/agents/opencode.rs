@@ -59,8 +59,8 @@ fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     ]
 }
 
-/// The file that contains our entry, or else the first that exists, or else the default. OpenCode reads them
-/// all.
+/// The file that contains our entry, otherwise the first one that exists, otherwise the default. OpenCode
+/// reads all of them.
 fn settings_file(folders: &[PathBuf; 2]) -> PathBuf {
     let names = ["opencode.json", "opencode.jsonc"];
     let all: Vec<_> = folders.iter().flat_map(|folder| names.map(|name| folder.join(name))).collect();

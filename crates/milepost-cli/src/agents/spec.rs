@@ -187,7 +187,7 @@ impl UserFolders {
         self.variables.iter().find(|(known, _)| *known == name).map(|(_, folder)| folder)
     }
 
-    /// The folder that a variable sets, or else the default one in the home folder.
+    /// The folder that a variable sets, or the default one in the home folder.
     pub(super) fn variable_or(&self, name: &str, in_home: &str) -> PathBuf {
         self.variable(name).cloned().unwrap_or_else(|| self.home.join(in_home))
     }

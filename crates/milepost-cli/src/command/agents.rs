@@ -1,4 +1,5 @@
-//! `agents`: sets agents up so that they tell Milepost what happens, says how that stands, and takes it back.
+//! `agents`: installs Milepost into agents (hooks, /checkpoint, MCP server), shows what is installed, and
+//! uninstalls it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,9 +18,9 @@ use crate::present::agents::{AgentStatus, Failed, Mode, SetupDocument, StatusDoc
 
 /// Install Milepost into agents: hooks, /checkpoint, the MCP server
 ///
-/// Edits the settings of agents in place: other entries, comments and white space stay as they are, the previous content
-/// is kept beside the file, and uninstall restores it. An agent need not be installed yet. Hooks do nothing in projects
-/// without a store.
+/// Edits the agents' settings files in place. Other entries, comments and white space do not change. A backup
+/// of the previous content is kept next to each file, and uninstall restores it. The agent does not have to
+/// be installed yet. Hooks do nothing in projects without a store.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost agents install claude-code\n  milepost agents install --all --project --dry-run\n  \
@@ -32,11 +33,11 @@ pub(crate) struct AgentsArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum AgentsAction {
-    /// Install Milepost into agents, or update what is installed
+    /// Install Milepost into agents, or update an installation
     #[command(after_help = "Examples:\n  milepost agents install claude-code codex\n  \
                             milepost agents install --all --project --dry-run")]
     Install(Selection),
-    /// Show what is installed, what is stale, and what you have to approve
+    /// Show what is installed, what is outdated, and what needs your approval
     #[command(after_help = "Examples:\n  milepost agents status\n  milepost agents status codex --json")]
     Status {
         #[arg(value_name = "NAME", help = format!("{} [default: all]", agent_help()), add = Values::Agent)]
@@ -54,7 +55,7 @@ enum AgentsAction {
     Uninstall {
         #[command(flatten)]
         selection: Selection,
-        /// For this user and in every project where it was installed from this machine
+        /// Uninstall for this user and in every project set up from this machine
         #[arg(long, conflicts_with = "project")]
         everywhere: bool,
     },
@@ -67,10 +68,10 @@ struct Selection {
     /// All agents
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Use this project's files, which a team commits, instead of the user's
+    /// Use the project's settings files, which a team can commit, instead of the user's
     #[arg(long)]
     project: bool,
-    /// Show the changes as a diff, and change nothing
+    /// Show the changes as a diff without applying them
     #[arg(long)]
     dry_run: bool,
 }
@@ -109,7 +110,7 @@ impl Selection {
     }
 }
 
-/// Agents by their names.
+/// Finds agents by name and drops duplicates.
 pub(crate) fn parse_agents(names: &[String]) -> Result<Vec<Agent>> {
     let mut agents = Vec::new();
     for name in names {
@@ -121,13 +122,13 @@ pub(crate) fn parse_agents(names: &[String]) -> Result<Vec<Agent>> {
     Ok(agents)
 }
 
-/// The error for a name that no agent has.
+/// The error for an unknown agent name.
 pub(crate) fn unknown_agent(name: &str) -> CommandError {
     let mut known = AGENTS.iter().map(|agent| agent.name);
     let near = known.find(|known| known.starts_with(name) || name.starts_with(*known));
     let near = near.map_or(String::new(), |near| format!("did you mean {near}? "));
-    CommandError::usage(format!("no agent \"{name}\""))
-        .with_hint(format!("{near}agents are {}", agent_names()))
+    CommandError::usage(format!("unknown agent \"{name}\""))
+        .with_hint(format!("{near}known agents: {}", agent_names()))
 }
 
 fn select_agents(names: &[String], all: bool, setup: &AgentSetup<'_>) -> Result<Vec<Agent>> {
@@ -137,13 +138,13 @@ fn select_agents(names: &[String], all: bool, setup: &AgentSetup<'_>) -> Result<
     if names.is_empty() {
         let found: Vec<_> = setup.detected_agents().into_iter().map(|agent| agent.name).collect();
         let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
-        return Err(CommandError::usage("no agent is named")
-            .with_hint(format!("name some of {}, or --all; found here: {found}", agent_names())));
+        return Err(CommandError::usage("no agent specified")
+            .with_hint(format!("name one or more of {}, or use --all; found here: {found}", agent_names())));
     }
     parse_agents(names)
 }
 
-/// Everything that setting agents up needs.
+/// Plans and applies the set-up of agents.
 pub(crate) struct AgentSetup<'a> {
     context: &'a Context<'a>,
     environment: AgentEnvironment,
@@ -158,22 +159,23 @@ impl<'a> AgentSetup<'a> {
         Self { context, environment, roots }
     }
 
-    /// Agents whose program is there.
+    /// Agents whose program is installed.
     pub(crate) fn detected_agents(&self) -> Vec<Agent> {
         AGENTS.iter().copied().filter(|agent| self.environment.program(agent.program).is_some()).collect()
     }
 
-    /// Whether an agent is set up for the user as this version does it.
+    /// Whether the user's set-up of an agent is up to date with this version.
     pub(crate) fn is_current(&self, agent: Agent) -> bool {
         self.environment.user.is_some() && inspect(agent, Scope::User, &self.roots).is_current()
     }
 
-    /// What is known about earlier installs. Where it cannot be written down, removal goes by the files alone.
+    /// The records of earlier installs. If they cannot be opened, uninstall relies on the settings files
+    /// alone.
     fn records(&self, access: Access) -> Records {
         Records::open(self.environment.state.clone(), access).unwrap_or_else(|e| {
             let state = self.environment.state.clone().unwrap_or_default();
             self.context.output.message(&format!(
-                "Warning: what is installed cannot be written down in {}: {e}",
+                "Warning: cannot open the installation records in {}: {e}",
                 state.display()
             ));
             Records::none()
@@ -196,7 +198,7 @@ impl<'a> AgentSetup<'a> {
             .collect())
     }
 
-    /// Everything that is recorded of some agents, and this user's and project's files besides.
+    /// Requests to uninstall agents from the user's files, this project and every recorded project.
     fn uninstall_requests_everywhere(&self, agents: &[Agent]) -> Vec<SetupRequest> {
         let records = self.records(Access::ReadOnly);
         let mut roots: Vec<PathBuf> = vec![self.roots.project.clone()];
@@ -221,7 +223,7 @@ impl<'a> AgentSetup<'a> {
         requests
     }
 
-    /// Plans, asks on a terminal, and does it.
+    /// Plans the requests, asks for confirmation on a terminal, and applies them.
     fn execute(&self, requests: &[SetupRequest], dry_run: bool) -> Result<SetupDocument> {
         let output = self.context.output;
         let asks = !output.yes && output.can_ask();
@@ -239,7 +241,7 @@ impl<'a> AgentSetup<'a> {
                 .count();
             if n > 0 {
                 output.message_page(page(&plans, Mode::Preview).trim_end());
-                if output.confirm("Go on?") != Some(true) {
+                if output.confirm("Continue?") != Some(true) {
                     return Err(CommandError::new(
                         ReasonCode::ConfirmationNeeded,
                         "not confirmed: nothing was changed",
@@ -250,7 +252,7 @@ impl<'a> AgentSetup<'a> {
         Ok(self.apply(requests))
     }
 
-    /// Does it, and gives what became of it.
+    /// Applies the requests and returns the results.
     fn apply(&self, requests: &[SetupRequest]) -> SetupDocument {
         self.create_key();
         let mut records = self.records(Access::ReadWrite);
@@ -259,15 +261,15 @@ impl<'a> AgentSetup<'a> {
         self.document(plans, failed, Mode::Done)
     }
 
-    /// Makes the key that signs entries of the outbox: a hook may run where it cannot be made.
+    /// Creates the key that signs outbox entries in advance, because a hook may run where it cannot do so.
     fn create_key(&self) {
         if let Ok(state) = &self.context.config.trust.state {
-            // Without one, saves that have to wait say so.
+            // If this fails, saves that go to the outbox report it.
             let _ = state.create_key();
         }
     }
 
-    /// Sets agents up for the user.
+    /// Installs Milepost into agents for the user.
     pub(crate) fn install_for_user(&self, agents: &[Agent]) -> Result<SetupDocument> {
         Ok(self.apply(&self.requests(Action::Install, agents, Scope::User)?))
     }

@@ -1,4 +1,4 @@
-//! `complete`: a checkpoint and the earlier ones of its run are done.
+//! `complete`: marks a checkpoint and all earlier ones of its run as completed.
 
 use milepost::Reference;
 
@@ -9,7 +9,7 @@ use crate::present::marks::CompleteDocument;
 
 /// Mark a checkpoint and all earlier ones of its run as completed
 ///
-/// Completing the newest checkpoint ends the run. Prints the ids that were not completed before.
+/// Completing the newest checkpoint ends the run. Prints the ids of newly completed checkpoints.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost complete latest\n  milepost complete nightly@12 --json")]
 pub(crate) struct CompleteArgs {

@@ -1,4 +1,4 @@
-//! `completions`: the script that makes a shell complete milepost's arguments.
+//! `completions`: prints the completion script of a shell.
 
 use crate::completion;
 use crate::error::{CommandError, Result};
@@ -6,8 +6,8 @@ use crate::present::reference::CompletionsDocument;
 
 /// Print the completion script of a shell
 ///
-/// The script asks milepost for candidates at every completion: commands, flags, runs, checkpoints, tags, stores. Values
-/// are read only from a store that you trust. Print the script again after an update.
+/// The script calls milepost for candidates at every completion: commands, flags, runs, checkpoints, tags and
+/// stores. Values are read only from a store that you trust. Print the script again after an update.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost completions bash > ~/.local/share/bash-completion/completions/milepost\n  \
@@ -23,6 +23,6 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn execute(args: &CompletionsArgs) -> Result<CompletionsDocument> {
     let script = completion::registration(&args.shell);
     let script =
-        script.ok_or_else(|| CommandError::usage(format!("there is no script for {}", args.shell)))?;
+        script.ok_or_else(|| CommandError::usage(format!("no completion script for {}", args.shell)))?;
     Ok(CompletionsDocument { script })
 }

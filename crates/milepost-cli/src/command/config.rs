@@ -1,4 +1,4 @@
-//! `config show`: each setting, its value, and where it comes from.
+//! `config show`: shows each setting, its value and where it comes from.
 
 use crate::context::Context;
 use crate::error::Result;

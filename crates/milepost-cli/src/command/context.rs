@@ -1,4 +1,4 @@
-//! `context`: how healthy the agent's context is.
+//! `context`: records how full the agent's context is and what must stay in it.
 
 use milepost::model::{ContextChange, ContextDigest, Pressure};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Record how full the agent's context is and what must stay in it
 ///
-/// Values that are not given do not change. The change is durable when the command returns, and part of the next
+/// Omitted values do not change. The change is durable when the command returns and is part of the next
 /// checkpoint.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost context set --pressure high --dropped 12\n  \
@@ -30,7 +30,7 @@ enum ContextAction {
         /// Fill level of the context window: low, medium or high
         #[arg(long, value_name = "LEVEL", add = Values::Words(Pressure::NAMES))]
         pressure: Option<Argument<Pressure>>,
-        /// Number of items that were dropped
+        /// Number of items dropped from the context
         #[arg(long, value_name = "N", allow_hyphen_values = true)]
         dropped: Option<Argument<u64>>,
         /// Path or id that must stay in the context (repeatable)

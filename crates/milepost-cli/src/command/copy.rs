@@ -1,4 +1,4 @@
-//! `copy`: everything from one store to another, bytes and seals unchanged.
+//! `copy`: copies everything from one store to another, with bytes and seals unchanged.
 
 use milepost::Milepost;
 use milepost::internal::model::RunOrigin;
@@ -12,13 +12,13 @@ use crate::present::transfer::CopyDocument;
 
 /// Copy all runs from one store to another
 ///
-/// Copies runs, checkpoints with their seals, marks and events unchanged. Skips what the target already has, so that an
-/// interrupted copy can be repeated.
+/// Copies runs, checkpoints with their seals, marks and events unchanged. Skips what the target already has,
+/// so an interrupted copy can be repeated.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost copy --from sqlite:.milepost/milepost.db --to files:/backup/checkpoints --verify\n  \
                         milepost copy --from files:/backup/checkpoints --to sqlite:restored.db\n\n\
-                        Exit: 3 if damaged checkpoints were left out, 5 if --verify finds a difference."
+                        Exit codes: 3 if damaged checkpoints were skipped, 5 if --verify finds a difference."
 )]
 pub(crate) struct CopyArgs {
     /// Store to read: sqlite:PATH or files:DIR
@@ -37,7 +37,7 @@ pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocum
     if from == to {
         return Err(CommandError::usage("--from and --to name the same store").with_hint("name two stores"));
     }
-    // Both were named by the user, so both may be used; but runs from a store that is not theirs stay foreign.
+    // The user named both stores, so both may be used. Runs from a foreign store stay foreign.
     let foreign = |url: &StoreUrl| match context.config.trust.evaluate(url, &context.config.paths).0 {
         StoreTrust::Foreign(why) => Some(why),
         StoreTrust::Trusted | StoreTrust::New => None,

@@ -1,4 +1,4 @@
-//! `criterion`: how a criterion of success stands.
+//! `criterion`: sets the status of a success criterion.
 
 use milepost::model::{Criterion, CriterionChange, CriterionStatus};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Set the status of a success criterion
 ///
-/// The change is durable when the command returns, and part of the next checkpoint.
+/// The change is durable when the command returns and is part of the next checkpoint.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost criterion set tests pending --subject \"all tests pass\"\n  \
                         milepost criterion set tests completed")]
@@ -33,7 +33,7 @@ enum CriterionAction {
         /// Status: pending, in_progress or completed
         #[arg(value_name = "STATUS", add = Values::Words(CriterionStatus::NAMES))]
         status: Argument<CriterionStatus>,
-        /// Condition that has to hold
+        /// Condition that must hold
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         subject: Option<String>,
     },
@@ -48,7 +48,7 @@ pub(crate) struct CriterionFields {
 #[serde(untagged)]
 enum CriterionState {
     Recorded(Criterion),
-    /// Of a change that waits in the outbox.
+    /// A change that is waiting in the outbox.
     Queued {
         id: String,
         status: CriterionStatus,

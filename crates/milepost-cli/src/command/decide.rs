@@ -1,4 +1,4 @@
-//! `decide`: a decision that must not be asked again.
+//! `decide`: records a decision, so that later sessions do not raise the question again.
 
 use milepost::model::Change;
 use serde::Serialize;
@@ -6,9 +6,9 @@ use serde::Serialize;
 use crate::context::{Context, Target};
 use crate::present::saved::{ChangeDocument, ChangeResult};
 
-/// Record a decision, which is never dropped
+/// Record a decision; decisions are never dropped
 ///
-/// The decision is durable when the command returns, and part of every later checkpoint.
+/// The decision is durable when the command returns and is part of every later checkpoint.
 #[derive(Debug, Serialize, clap::Args)]
 #[command(after_help = "Examples:\n  milepost decide \"SQLite is the default store\"\n  \
                         milepost decide \"files are the default store\" --supersedes \"SQLite is the default store\"")]
@@ -16,7 +16,7 @@ pub(crate) struct DecideArgs {
     /// Decision
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) text: String,
-    /// Earlier decision that this one replaces, word for word
+    /// Exact text of the earlier decision that this one replaces
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) supersedes: Option<String>,
 }
@@ -28,7 +28,7 @@ pub(crate) fn execute(args: DecideArgs, context: &Context<'_>) -> ChangeResult<D
         && !record.working().decisions().iter().any(|decision| decision.text == *old)
     {
         let run = &applied.run;
-        let warning = format!("Warning: no decision of {run} reads \"{old}\"; it is noted all the same");
+        let warning = format!("Warning: {run} has no decision \"{old}\"; the new one was recorded anyway");
         context.output.message(&warning);
     }
     Ok(ChangeDocument::new("milepost.decide/1", &applied, args))

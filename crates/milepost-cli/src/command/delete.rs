@@ -1,4 +1,4 @@
-//! `delete`: a run with all its checkpoints, after asking.
+//! `delete`: deletes a run with all its checkpoints, after confirmation.
 
 use milepost::model::RunId;
 use milepost::{ListQuery, Liveness};
@@ -16,7 +16,7 @@ pub(crate) struct DeleteArgs {
     /// Run to delete
     #[arg(value_name = "RUN", add = Values::Run)]
     run: String,
-    /// Show what would be deleted, and change nothing
+    /// Show what would be deleted without changing anything
     #[arg(long)]
     dry_run: bool,
 }

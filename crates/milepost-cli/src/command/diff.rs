@@ -1,4 +1,4 @@
-//! `diff`: what changed from one checkpoint to another.
+//! `diff`: shows what changed between two checkpoints.
 
 use milepost::Reference;
 
@@ -9,9 +9,9 @@ use crate::present::diff::DiffDocument;
 
 /// Show what changed between two checkpoints
 ///
-/// A and B are ids, short ids, `latest`, `latest~2`, `RUN@12` or tags, of any runs. Ids, times, sources and memory are not
-/// compared. Numbers are equal only if they are written alike. The order of members does not matter. Elements of lists
-/// are matched by their `id`.
+/// A and B are ids, short ids, `latest`, `latest~2`, `RUN@12` or tags, from any runs. Ids, times, sources and
+/// memory are not compared. Numbers are equal only if they are written identically. The order of object
+/// members does not matter. List elements are matched by their `id`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost diff latest~1\n  milepost diff nightly@3 nightly@7\n  \
                   milepost diff before-refactoring latest --json\n  \
@@ -23,7 +23,7 @@ pub(crate) struct DiffArgs {
     /// Checkpoint to compare with [default: the newest of A's run]
     #[arg(value_name = "B", add = Values::Reference)]
     pub(super) to: Option<String>,
-    /// Exit 4 if they differ
+    /// Exit with 4 if they differ
     #[arg(long)]
     pub(super) exit_code: bool,
 }

@@ -1,4 +1,4 @@
-//! `events`: what happened, oldest first, and what happens from now on.
+//! `events`: shows events, oldest first, and can wait for new ones.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::present::events::{EventsDocument, damage_notes, write_events};
 
-/// How often new events are looked for.
+/// The interval at which `--follow` checks for new events.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Show what happened, oldest first
+/// Show events, oldest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost events --limit 10\n  milepost events --follow --json\n  \
                         milepost events --after 1200 --limit 0 --json")]
 pub(crate) struct EventsArgs {
-    /// Maximum number of the newest events to show (0 = no limit)
+    /// Show at most the newest N events (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
     /// Wait for new events; with --json, print one per line
@@ -35,7 +35,7 @@ pub(crate) fn run(args: EventsArgs, context: &Context<'_>) -> Result<()> {
     if !args.follow {
         return context.output.present(&EventsDocument { found });
     }
-    // Ends with a reader that goes away, or a signal.
+    // Runs until the reader closes the pipe or a signal arrives.
     damage_notes(&found).iter().for_each(|note| context.output.note(note));
     loop {
         write_events(context.output, &found.events)?;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: EventsArgs, context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// The newest events of runs that may be shown.
+/// The newest events of visible runs.
 fn visible_events(
     mp: &Milepost,
     run: Option<&RunId>,
@@ -56,7 +56,7 @@ fn visible_events(
     if hidden.is_empty() {
         return Ok(mp.events(run, after, limit)?);
     }
-    // Events that are left out take no place of others.
+    // Read all events first: hidden ones must not count towards the limit.
     let mut found = mp.events(run, after, 0)?;
     found.events.retain(|event| !hidden.contains(&event.run_id));
     if limit > 0 {

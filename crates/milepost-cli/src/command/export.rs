@@ -1,4 +1,5 @@
-//! `export`: a run, or one checkpoint, in the format of another tool, or as one file for another machine.
+//! `export`: writes a run or one checkpoint in the format of another tool, or as a bundle for another
+//! machine.
 
 use std::path::PathBuf;
 
@@ -16,13 +17,15 @@ use crate::present::transfer::ExportDocument;
 
 /// Export a run or a checkpoint in the format of another tool
 ///
-/// Formats: pai, snapshot, aiwg and markdown (a folder), nova26 (a SQLite file), jsonl (one sealed document per line) and
-/// bundle (a whole run in one file, for `milepost import bundle` elsewhere). Lists what the format cannot hold.
+/// Formats: pai, snapshot, aiwg and markdown (a folder), nova26 (a SQLite file), jsonl (one sealed document
+/// per line) and bundle (a whole run in one file, for `milepost import bundle` elsewhere). Lists what the
+/// format cannot represent.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost export markdown latest brief.md\n  milepost export pai nightly ~/.pai\n  \
                         milepost export bundle nightly nightly.bundle --with-patch\n\n\
-                        Exit: 15 if the target exists (--force) or secrets would leave in a bundle (--yes)."
+                        Exit codes: 15 if the target exists (--force overwrites it) or a bundle would contain \
+                        secrets (--yes includes them)."
 )]
 pub(crate) struct ExportArgs {
     /// Format: pai, nova26, snapshot, aiwg, markdown, jsonl or bundle
@@ -40,7 +43,7 @@ pub(crate) struct ExportArgs {
     /// Include uncommitted changes in a bundle
     #[arg(long)]
     with_patch: bool,
-    /// Show what would be written and what would be lost, and write nothing
+    /// Show what would be written and what would be lost, without writing anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -48,7 +51,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportDocument> {
     let format = parse_choice::<Format>(&args.format, "FORMAT", "/format")?;
     if args.with_patch && format != Format::Bundle {
-        return Err(CommandError::usage("--with-patch goes with the format bundle"));
+        return Err(CommandError::usage("--with-patch works only with the bundle format"));
     }
     let mp = context.open_existing()?;
     let (run, reference) = resolve(&args.what, &mp, context)?;
@@ -84,7 +87,7 @@ pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportD
     Ok(ExportDocument::new(format, run, path, args.dry_run, patch_bytes, report))
 }
 
-/// A run by its id, or a checkpoint by any of its names.
+/// Resolves a run id, or any reference to a checkpoint.
 fn resolve(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Option<Reference>)> {
     if let Ok(run) = text.parse::<RunId>()
         && mp.store().run(&run)?.is_some()
@@ -96,7 +99,7 @@ fn resolve(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, O
     let run = context.run_of_reference(mp, &reference)?;
     let entry = mp.find(&reference, run.as_ref()).map_err(|e| match e {
         Error::NotFound { reference } => {
-            Error::NotFound { reference: format!("{reference} (nor a run of that id)") }
+            Error::NotFound { reference: format!("{reference} (and no run has that id)") }
         }
         other => other,
     })?;

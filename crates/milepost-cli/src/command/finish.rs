@@ -1,4 +1,4 @@
-//! `finish`: the last checkpoint of a run, which ends it.
+//! `finish`: saves the last checkpoint of a run and ends the run.
 
 use milepost::model::{Source, Status};
 

@@ -1,4 +1,4 @@
-//! `help`: every command in its group, or one command with its examples.
+//! `help`: shows all commands in groups, or one command with its examples.
 
 use crate::cli::{find_command, help_page};
 use crate::completion::Values;
@@ -18,7 +18,7 @@ pub(crate) struct HelpArgs {
 }
 
 pub(crate) fn execute(args: &HelpArgs) -> Result<HelpDocument> {
-    // `--all` asks for the default.
+    // `--all` changes nothing: all commands are shown by default.
     let HelpArgs { command, all: _ } = args;
     find_command(command)?;
     Ok(HelpDocument::of_text(&help_page(command)))

@@ -1,4 +1,4 @@
-//! `hook`: what agents call; not for people.
+//! `hook`: the command that agents call; not meant for people.
 
 use crate::agents::{agent_names, find_agent};
 use crate::cli::Global;
@@ -10,8 +10,9 @@ use crate::present::Output;
 
 /// Record an event of an agent (called by its hooks)
 ///
-/// Reads the agent's JSON on stdin. Prints what the agent's protocol allows and exits 0, even if the store is busy, full
-/// or damaged: `milepost status` and the agent's next session report that. Does nothing in projects without a store.
+/// Reads the agent's JSON from stdin. Prints only what the agent's protocol allows, and exits 0 even if the
+/// store is busy, full or damaged: `milepost status` and the agent's next session report such problems. Does
+/// nothing in projects without a store.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost hook claude-code < payload.json\n  milepost agents install claude-code"
@@ -19,7 +20,7 @@ use crate::present::Output;
 pub(crate) struct HookArgs {
     #[arg(value_name = "AGENT", help = format!("Agent that sends the event: {}", agent_names()), add = Values::Agent)]
     agent: String,
-    /// Exit with an error if something goes wrong
+    /// Exit with an error if something fails
     #[arg(long)]
     strict: bool,
 }
@@ -27,7 +28,7 @@ pub(crate) struct HookArgs {
 pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<()> {
     match find_agent(&args.agent) {
         Some(agent) => hook::run(agent, global, args.strict, output),
-        // A newer agent's name in an older program is no reason to disturb the agent.
+        // This version may be too old to know the agent, which must not notice.
         None if !args.strict => Ok(()),
         None => Err(unknown_agent(&args.agent)),
     }

@@ -1,4 +1,4 @@
-//! `import`: checkpoints of other tools, and bundles, into this store.
+//! `import`: imports checkpoints of other tools, and bundles, into this store.
 
 use std::path::PathBuf;
 
@@ -16,28 +16,29 @@ use crate::present::transfer::{ImportDocument, Patch};
 
 /// Import checkpoints of another tool
 ///
-/// Formats: pai (a folder of phase checkpoints), nova26 (a SQLite file), snapshot (a tree with latest.json and history/),
-/// aiwg (numbered files), markdown (briefs), jsonl and bundle (Milepost's own), and auto, which detects the format. PATH
-/// is the file or folder, or the folder around it. Original ids remain valid references. Importing twice adds nothing.
+/// Formats: pai (a folder of phase checkpoints), nova26 (a SQLite file), snapshot (a tree with latest.json
+/// and history/), aiwg (numbered files), markdown (briefs), jsonl and bundle (Milepost's own), and auto,
+/// which detects the format. PATH is the file or folder, or its parent folder. Original ids remain valid
+/// references. Importing the same data twice adds nothing.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost import pai\n  milepost import auto ../old-project/checkpoints --dry-run\n  \
                         milepost import nova26 .nova/checkpoints.db\n  \
                         milepost import bundle nightly.bundle --patch nightly.patch\n\n\
-                        Exit: 0 even if files were skipped; 3 if lines of a jsonl file were left out; \
+                        Exit codes: 0 even if files were skipped, 3 if lines of a jsonl file were skipped, \
                         4 if there was nothing to import."
 )]
 pub(crate) struct ImportArgs {
     /// Format: auto, pai, nova26, snapshot, aiwg, markdown, jsonl or bundle
     #[arg(value_name = "FORMAT", add = Values::ImportFormat)]
     format: String,
-    /// File or folder to import [default: the format's usual folder, else the current one]
+    /// File or folder to import [default: the format's usual folder, or the current one]
     #[arg(value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     path: Option<PathBuf>,
-    /// Show what would be imported, and change nothing
+    /// Show what would be imported without changing anything
     #[arg(long)]
     dry_run: bool,
-    /// Keep keys, tokens and passwords, which are replaced otherwise
+    /// Do not redact keys, tokens and passwords
     #[arg(long)]
     no_redact: bool,
     /// File to write the uncommitted changes of a bundle to
@@ -55,7 +56,7 @@ pub(crate) fn execute(args: ImportArgs, context: &Context<'_>) -> Result<ImportD
         (None, Some(Format::Pai)) => context.config.home.clone().unwrap_or_default().join(".pai"),
         (None, Some(Format::Bundle | Format::Jsonl)) => {
             return Err(
-                CommandError::usage("PATH is needed: the file").with_hint("milepost import bundle FILE")
+                CommandError::usage("this format needs a PATH").with_hint("milepost import bundle FILE")
             );
         }
         (None, _) => PathBuf::from("."),
@@ -98,7 +99,7 @@ fn write_patch(args: &ImportArgs, report: &ImportReport) -> Result<Patch> {
                 return Err(Error::RestoreRefused {
                     path: file.clone(),
                     why: "it already exists".into(),
-                    flag: "another name",
+                    flag: "--patch with another name",
                 }
                 .into());
             }

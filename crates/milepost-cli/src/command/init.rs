@@ -1,4 +1,5 @@
-//! `init`: the store and a commented configuration file, once, and one question about agents.
+//! `init`: creates the store and a commented configuration file if they are missing, and offers to set up
+//! agents.
 
 use milepost::internal::fs::atomic;
 use std::path::Path;
@@ -61,7 +62,8 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
     })
 }
 
-/// Trusts the guarded values of the file that was just written, and makes the key that signs entries of the outbox.
+/// Trusts the guarded values of the file that was just written, and creates the key that signs outbox
+/// entries.
 fn trust_written(context: &Context<'_>) -> Result<()> {
     let config = &context.config;
     let Ok(state) = &config.trust.state else { return Ok(()) };
@@ -69,14 +71,14 @@ fn trust_written(context: &Context<'_>) -> Result<()> {
     if let Some(mut record) = record
         && record.add_project(trusted_entry(&config.paths, &guarded_in(&config.file)?))
     {
-        // Without a record the settings are ignored, and every command says so.
+        // If this fails, the settings are ignored, and every command reports that.
         let _ = state.write_record(&record);
     }
     let _ = state.create_key();
     Ok(())
 }
 
-/// The agents that are asked for; `None` where nothing was said about them.
+/// The agents that `--agents` names; `None` without the flag.
 fn requested_agents(args: &InitArgs) -> Result<Option<Vec<Agent>>> {
     match args.agents.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => Ok(None),
@@ -86,7 +88,7 @@ fn requested_agents(args: &InitArgs) -> Result<Option<Vec<Agent>>> {
     }
 }
 
-/// Asks once about the agents that are here and not set up yet. Without an answer it is none.
+/// Offers to set up the installed agents that are not set up yet. Returns none unless the user agrees.
 fn ask_for_agents(context: &Context<'_>, setup: &AgentSetup<'_>) -> Vec<Agent> {
     let output = context.output;
     if output.yes || !output.can_ask() {
@@ -99,13 +101,13 @@ fn ask_for_agents(context: &Context<'_>, setup: &AgentSetup<'_>) -> Vec<Agent> {
     }
     let names = found.iter().map(|agent| agent.name).collect::<Vec<_>>().join(", ");
     let question = format!(
-        "Set up {names} for you (hooks, /checkpoint, MCP server), so that sessions in projects with a store are \
-         recorded and can be resumed? `milepost agents uninstall` takes it back."
+        "Set up {names} (hooks, /checkpoint, MCP server) to record sessions in projects with a store, so that they \
+         can be resumed? `milepost agents uninstall` undoes this."
     );
     if output.confirm(&question) == Some(true) { found } else { Vec::new() }
 }
 
-/// The template, with what the flags ask for written out, so that later commands find it.
+/// The template, with the values of `--store` and `--profile` filled in for later commands.
 fn template(context: &Context<'_>) -> String {
     let mut text = TEMPLATE.to_owned();
     for setting in &context.config.settings {
@@ -123,7 +125,7 @@ fn template(context: &Context<'_>) -> String {
     text
 }
 
-/// The store's address as the file at the project's root has to say it: the flag's path counts from where it was typed.
+/// The store's URL relative to the project's root. The path in the flag is relative to the current folder.
 fn store_from_root(context: &Context<'_>) -> String {
     let from_root = |path: &Path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -1,4 +1,4 @@
-//! `list`: checkpoints, newest first.
+//! `list`: lists checkpoints, newest first.
 
 use milepost::ListQuery;
 use milepost::model::{Source, Status};
@@ -23,13 +23,13 @@ pub(crate) struct ListArgs {
     /// Only checkpoints that are not completed
     #[arg(long)]
     pub(super) incomplete: bool,
-    /// Only with this source: step_boundary, error_boundary, timer or manual
+    /// Only checkpoints with this source: step_boundary, error_boundary, timer or manual
     #[arg(long, value_name = "SOURCE", add = Values::Words(Source::NAMES))]
     pub(super) source: Option<Argument<Source>>,
-    /// Only with this status: in_progress, failed, completed or paused
+    /// Only checkpoints with this status: in_progress, failed, completed or paused
     #[arg(long, value_name = "STATUS", add = Values::Words(Status::NAMES))]
     pub(super) status: Option<Argument<Status>>,
-    /// Only with this tag
+    /// Only checkpoints with this tag
     #[arg(long, value_name = "TAG", add = Values::Tag)]
     pub(super) tag: Option<String>,
     /// Show checkpoints below their parents, with branches to the right
@@ -43,7 +43,7 @@ pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocum
     let mp = context.open_existing()?;
     let run = context.visible_named_run(&mp)?;
     let hidden = if run.is_some() { Vec::new() } else { context.hidden_runs(&mp)? };
-    // One more than the limit tells whether there are more.
+    // Read one more than the limit to learn whether there are more.
     let limit = if args.limit > 0 && hidden.is_empty() { args.limit.saturating_add(1) } else { 0 };
     let mut listing = mp.list(
         &ListQuery::default()
@@ -60,7 +60,7 @@ pub(crate) fn execute(args: ListArgs, context: &Context<'_>) -> Result<ListDocum
         listing.checkpoints.truncate(args.limit);
     }
     let ids: Vec<_> = listing.checkpoints.iter().map(|listed| listed.entry().header.snapshot_id()).collect();
-    // Programs read the whole id.
+    // JSON output has full ids.
     let unique = if context.output.json { Vec::new() } else { mp.unique_prefixes(&ids)? };
     Ok(ListDocument::new(listing, &unique, more, args.tree, mp.now()))
 }

@@ -1,4 +1,4 @@
-//! `man`: manual pages, of the program or of one command, printed or installed.
+//! `man`: prints the manual page of the program or of one command, or installs all pages.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use crate::present::reference::{InstalledManual, ManualDocument, PrintedManual};
 
 /// Print or install manual pages
 ///
-/// --install writes milepost.1 and a page for every command, such as milepost-save.1 and milepost-task-set.1. `man` finds
-/// them in ~/.local/share/man/man1 if ~/.local/bin is in PATH, and in /usr/local/share/man/man1.
+/// --install writes milepost.1 and a page for every command, such as milepost-save.1 and milepost-task-set.1.
+/// `man` finds them in ~/.local/share/man/man1 if ~/.local/bin is in PATH, and in /usr/local/share/man/man1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost man | man -l -\n  milepost man save | man -l -\n  \
                         milepost man --install ~/.local/share/man/man1 && man milepost-save")]
 pub(crate) struct ManArgs {
-    /// Command to print the page of
+    /// Command whose page to print
     #[arg(value_name = "COMMAND", conflicts_with = "install", add = Values::Command)]
     command: Vec<String>,
     /// Folder to write all pages to
@@ -60,7 +60,7 @@ fn page_name(command: &clap::Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// The page of a command. Examples have a section of their own, line by line.
+/// Renders the page of a command. The examples become a separate section.
 fn render(command: &clap::Command) -> Result<String> {
     let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let version = concat!("milepost ", env!("CARGO_PKG_VERSION"));

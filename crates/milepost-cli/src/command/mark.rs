@@ -1,4 +1,4 @@
-//! `mark`: pins and tags, which retention respects.
+//! `mark`: pins and tags checkpoints; retention keeps them.
 
 use milepost::{MarkChange, Reference};
 

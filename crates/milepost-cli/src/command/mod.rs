@@ -1,5 +1,6 @@
-//! The commands, one file each: its arguments, whose comments are the help text, and one `execute`.
-//! In: arguments and a context. Out: a typed document, which `present` renders. Prints nothing.
+//! The commands, one file per command: its arguments, whose doc comments are the help text, and `execute`,
+//! which takes the arguments and a context and returns a typed document. `present` renders the document;
+//! commands themselves print nothing.
 
 pub(crate) mod agents;
 mod brief;
@@ -55,26 +56,26 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::Output;
 
-/// Makes the enum of commands, their groups, the parser of a single one, and the dispatch: `execute` of the command's
-/// module, whose document is presented, or the function that is named after `=>`.
+/// Defines the enum of commands, their groups in the help, a parser for a single command, and the dispatch. A
+/// command runs `execute` of its module and presents the document, or calls the function named after `=>`.
 macro_rules! commands {
     ($( $heading:literal {
         $( $(#[cfg($when:meta)])? $variant:ident($module:ident::$args:ident) $(as [$($alias:literal),*])? $(=> $run:path)?, )*
     } )*) => {
         /// Every command.
         #[derive(Debug, Subcommand)]
-        #[allow(clippy::large_enum_variant, reason = "there is one value, and it is moved twice")]
+        #[allow(clippy::large_enum_variant, reason = "only one value exists, and it is moved twice")]
         pub(crate) enum Command {
             $( $( $(#[cfg($when)])? $(#[command(visible_aliases = [$($alias),*])])? $variant($module::$args), )* )*
         }
 
-        /// The headings of the help page, and the commands below each.
+        /// The headings of the help page, with the commands below each.
         pub(crate) const GROUPS: &[(&str, &[&str])] = &[
             $( ($heading, &[ $( $(#[cfg($when)])? stringify!($module), )* ]), )*
         ];
 
         impl Command {
-            /// One command as clap has it, by its name or an alias.
+            /// The clap definition of one command, by its name or an alias.
             pub(crate) fn clap_command(name: &str) -> Option<clap::Command> {
                 match name {
                     $( $( $(#[cfg($when)])? stringify!($module) $($(| $alias)*)? => {
@@ -159,7 +160,7 @@ commands! {
 }
 
 impl Command {
-    /// Runs a command that needs no configuration; gives back one that does.
+    /// Runs a command that needs no configuration. Returns any other command without running it.
     pub(crate) fn run_without_config(self, global: &Global, output: &Output) -> Result<Option<Self>> {
         match self {
             Self::Schema(_) => output.present(&schema::execute())?,
@@ -180,13 +181,13 @@ fn ran_without_config<A>(_: A, _: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Changes to the folder that -C names.
+/// Changes to the folder that `-C` names.
 pub(crate) fn change_directory(global: &Global) -> Result<()> {
     let Some(folder) = &global.directory else { return Ok(()) };
     Ok(std::env::set_current_dir(folder).map_err(milepost::Error::file(folder, "read"))?)
 }
 
-/// Asks before something is removed; nothing was changed where the answer is not yes.
+/// Asks for confirmation before a removal. Returns an error unless the answer is yes.
 fn confirm_removal(output: &Output, question: &str, removed: &str, unconfirmed: String) -> Result<()> {
     match output.confirm(question) {
         Some(true) => Ok(()),
@@ -195,16 +196,16 @@ fn confirm_removal(output: &Output, question: &str, removed: &str, unconfirmed: 
             Err(CommandError::new(ReasonCode::ConfirmationNeeded, message))
         }
         None => Err(CommandError::new(ReasonCode::ConfirmationNeeded, unconfirmed)
-            .with_hint("add --yes if you mean it, or --dry-run to see what would go")),
+            .with_hint("add --yes to confirm, or --dry-run to see what would be removed")),
     }
 }
 
-/// Refuses to write to a symbolic link inside the project, which may have come with it.
+/// Refuses to write through a symbolic link inside the project, because the link may have come with a clone.
 fn refuse_link(path: &std::path::Path, context: &Context<'_>) -> Result<()> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match milepost::internal::store::identity::link_below(&context.config.paths.root, &absolute) {
         Some(link) => Err(CommandError::usage(format!("{} is a symbolic link", link.display()))
-            .with_hint("name the file or folder that it leads to")),
+            .with_hint("name the file or folder that it points to")),
         None => Ok(()),
     }
 }

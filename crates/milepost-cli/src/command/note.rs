@@ -1,4 +1,4 @@
-//! `note`: a line for the log of a run.
+//! `note`: adds a line to the log of a run.
 
 use milepost::model::Change;
 use serde::Serialize;
@@ -8,7 +8,8 @@ use crate::present::saved::{ChangeDocument, ChangeResult};
 
 /// Add a line to the log of a run
 ///
-/// The line is durable when the command returns, and part of the next checkpoint. A run keeps the newest 200 lines.
+/// The line is durable when the command returns and is part of the next checkpoint. A run keeps the newest
+/// 200 lines.
 #[derive(Debug, Serialize, clap::Args)]
 #[command(after_help = "Examples:\n  milepost note \"the parser needs a second pass\"\n  \
                         milepost note --run nightly \"retrying\"")]

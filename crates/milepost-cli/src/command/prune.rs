@@ -1,4 +1,5 @@
-//! `prune`: removes what is no longer kept, in all runs or one, after asking; compresses, and gives space back.
+//! `prune`: removes checkpoints that retention does not keep, in all runs or one, after confirmation. Also
+//! compresses documents and frees disk space.
 
 use milepost::PruneOptions;
 
@@ -10,11 +11,12 @@ use crate::present::prune::{PruneDocument, page};
 
 /// Remove checkpoints that retention does not keep
 ///
-/// Works on the whole store, or on the run that --run names. A run keeps its newest checkpoints: 50, up to an age of 14
-/// days, unless its profile or a flag says otherwise. These are kept at any number and age: the newest checkpoint, the
-/// latest failed, completed and state-holding ones, pinned and tagged ones, and those that --keep-hourly, --keep-daily,
-/// --keep-weekly and --keep-within select. While the store takes more than 1 GB, the oldest ended runs are reduced to
-/// those. Ended runs are removed as a whole only if retain.ended_runs is set. Every save prunes its own run.
+/// Works on the whole store, or on the run that --run names. A run keeps its newest 50 checkpoints, up to an
+/// age of 14 days, unless its profile or a flag says otherwise. Some checkpoints are always kept, regardless
+/// of number and age: the newest one, the latest failed one, the latest completed one, the latest one with a
+/// state, pinned and tagged ones, and those that --keep-hourly, --keep-daily, --keep-weekly and --keep-within
+/// select. While the store is larger than 1 GB, the oldest ended runs are reduced to these. Ended runs are
+/// removed completely only if retain.ended_runs is set. Every save prunes its own run.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost prune --dry-run\n  milepost prune --yes\n  milepost prune --run nightly --keep-last 10\n  \
@@ -22,7 +24,7 @@ use crate::present::prune::{PruneDocument, page};
                   milepost --store files:checkpoints prune --compress-after 24h --yes"
 )]
 pub(crate) struct PruneArgs {
-    /// Show what would be removed, and change nothing
+    /// Show what would be removed without changing anything
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -39,12 +41,12 @@ pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDoc
     let request = PruneOptions::default().run(context.named_run(&mp)?);
     if args.retain.compress_after.is_some() && context.url().compresses_on_save() {
         output.message(
-            "a SQLite store packs its documents as they are saved: --compress-after has nothing to do",
+            "a SQLite store compresses documents when they are saved: --compress-after has no effect",
         );
     }
     let prune = |request: &PruneOptions| {
         let mut progress = output.progress();
-        mp.prune(request, &mut |n| progress.at("checkpoints looked at", n))
+        mp.prune(request, &mut |n| progress.at("checkpoints checked", n))
     };
     let document = |report, table_shown| PruneDocument {
         report,

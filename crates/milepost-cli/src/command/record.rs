@@ -1,4 +1,4 @@
-//! `record`: how a command or tool ended, told or found out by running it.
+//! `record`: records the outcome of a command or tool, either as reported or by running the command.
 
 use std::ffi::OsString;
 
@@ -16,8 +16,9 @@ use crate::supervise::{self, SupervisedCommand};
 
 /// Record the outcome of a command or tool, or run a command
 ///
-/// With a command after --, runs it, passes its output and exit code through, and records PASS or FAIL with the end of its
-/// output. Outcomes are durable when this returns. A checkpoint holds the newest 100.
+/// With a command after --, runs it, passes its output and exit code through, and records PASS or FAIL with
+/// the end of its output. Outcomes are durable when this command returns. A checkpoint contains the newest
+/// 100.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost record -- make test\n  \
                         milepost record --kind tool_use --name edit --result WARN --duration-ms 120 --summary \"2 hunks\"")]
@@ -49,7 +50,7 @@ pub(crate) struct RecordArgs {
     /// Summary, at most 2,048 bytes [default with a command: the end of its output]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) summary: Option<String>,
-    /// Code that says why it ended
+    /// Reason code of the outcome
     #[arg(long, value_name = "CODE")]
     pub(super) reason_code: Option<String>,
     /// Command to run
@@ -92,7 +93,8 @@ fn record_outcome(outcome: Outcome, context: &Context<'_>) -> ChangeResult<Outco
     Ok(ChangeDocument::new("milepost.record/1", &applied, OutcomeFields { outcome }))
 }
 
-/// The program runs whatever the store says; that its outcome could not be recorded is reported afterwards.
+/// Runs the program even if the store cannot be written. A failure to record the outcome is reported
+/// afterwards.
 fn run_program(
     args: &RecordArgs,
     kind: Option<OutcomeKind>,
@@ -117,8 +119,8 @@ fn run_program(
     if let (Err(CommandError::Library(e @ (Error::Store(_) | Error::File { .. }))), Err(exit)) =
         (&recorded, ending.pass_through())
     {
-        // The program's own failure is the one to look at first.
-        context.output.message(&format!("Warning: its outcome could not be recorded: {e}"));
+        // The program's own failure takes precedence.
+        context.output.message(&format!("Warning: the outcome could not be recorded: {e}"));
         return Err(exit);
     }
     recorded.map(|document| document.with_program_exit(ending))

@@ -1,4 +1,4 @@
-//! `resume --rerun`: shows the command that a run recorded, asks, and starts it again.
+//! `resume --rerun`: shows the recorded command of a run, asks for confirmation, and starts it again.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::error_advice::Exit;
 use crate::handover;
 use crate::present::format;
 
-/// Starts the command again under the same run, after it was shown and confirmed: it is text from the store. The new process
-/// replaces this one, so that only an error is returned.
+/// Starts the recorded command again in the same run. The command comes from the store, so it is shown and
+/// must be confirmed first. The new process replaces this one; the function returns only on failure.
 pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> Result<CommandError> {
     let record = from.detail.summary().intact();
     let command = record.and_then(|record| record.command().clone()).filter(|command| !command.is_empty());
@@ -27,7 +27,9 @@ pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> R
     if let Some(word) = command.iter().find(|word| word.contains("[redacted:")) {
         return Err(CommandError::new(
             ReasonCode::StateRedacted,
-            format!("the command was recorded without its secrets ({word}) and cannot be started as it is"),
+            format!(
+                "the command was recorded without its secrets ({word}) and cannot be started as recorded"
+            ),
         )
         .with_exit(Exit::Failed)
         .with_hint(format!("start it yourself: milepost run --rejoin --run {run} -- CMD…")));
@@ -42,7 +44,8 @@ pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> R
     Ok(cannot_start("milepost run", &again.exec()))
 }
 
-/// Shows a recorded command and asks. `--yes` answers for a run of one's own, never for one that came from elsewhere.
+/// Shows the recorded command and asks for confirmation. `--yes` skips the question for the user's own runs,
+/// but never for foreign ones.
 fn confirm(
     from: &RunAssessment,
     run: &RunId,
@@ -66,7 +69,7 @@ fn confirm(
         Some(false) => Err(CommandError::new(ReasonCode::ConfirmationNeeded, "the command was not run")),
         None => Err(CommandError::new(
             ReasonCode::ConfirmationNeeded,
-            format!("{shown} was not run: nobody confirmed it"),
+            format!("{shown} was not run: it was not confirmed"),
         )
         .with_hint(match foreign {
             true => {
@@ -77,7 +80,7 @@ fn confirm(
     }
 }
 
-/// A command as a shell would read it.
+/// Quotes a command for a shell.
 fn shell_words(command: &[String]) -> String {
     let plain = |word: &str| {
         let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);

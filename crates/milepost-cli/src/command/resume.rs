@@ -1,4 +1,5 @@
-//! `resume`: what stopped, why, and what is needed to go on. Plain `resume` only reads.
+//! `resume`: shows which run was interrupted, why, and the brief to continue with. Without flags, it only
+//! reads.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -24,13 +25,14 @@ use crate::present::resume::{
     DecisionDocument, DismissedDocument, Examination, ResumeDocument, ResumeFormat, StartedDocument,
 };
 
-/// Tokens of a brief unless said otherwise.
+/// The default token budget of a brief.
 const BUDGET: u64 = 2000;
 
 /// Show what was interrupted, why, and the brief to continue with
 ///
-/// Without RUN: the run that was interrupted last in this worktree. Changes nothing unless a flag says so. Exits 4 if
-/// there is nothing to resume, and 3 if the newest checkpoint is damaged and an older one is used.
+/// Without RUN, uses the run that was interrupted last in this worktree. Changes nothing unless a flag asks
+/// for it. Exits with 4 if there is nothing to resume, and with 3 if the newest checkpoint is damaged and an
+/// older one is used.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  milepost resume\n  milepost resume --budget 800 > brief.md\n  \
                         milepost resume --check && echo there is work to continue\n  \
@@ -49,7 +51,7 @@ pub(crate) struct ResumeArgs {
     /// Output: md prints only the brief, json everything
     #[arg(long, value_name = "FORMAT")]
     pub(super) format: Option<ResumeFormat>,
-    /// Open a run that continues it, and print the id of that run
+    /// Open a new run that continues it, and print the new run's id
     #[arg(long, group = "act")]
     pub(super) start: bool,
     #[arg(
@@ -66,10 +68,10 @@ pub(crate) struct ResumeArgs {
     /// Stop offering the run
     #[arg(long, group = "act")]
     pub(super) dismiss: bool,
-    /// Also continue a run whose owner is alive but waits or is silent
+    /// Also continue a run whose owner is alive but waiting or silent
     #[arg(long)]
     pub(super) take_over: bool,
-    /// File with a brief to work from; needs no store (- reads stdin)
+    /// Resume from a brief in a file, without a store (- reads stdin)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["act", "take_over"])]
     pub(super) from: Option<PathBuf>,
 }
@@ -100,7 +102,7 @@ pub(crate) fn execute(args: ResumeArgs, context: &Context<'_>) -> Result<ResumeD
     describe(&mp, from, others, &args, context).map(|document| ResumeDocument::Decision(Box::new(document)))
 }
 
-/// The run that was named, or interrupted last; and how many others could be resumed.
+/// The named run, or the one that was interrupted last, with the number of other runs that can be resumed.
 pub(super) fn find_run(
     mp: &Milepost,
     target: Option<&str>,
@@ -116,14 +118,14 @@ pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument> {
     Ok(DismissedDocument { dismissed: run })
 }
 
-/// The run that was interrupted last here, or anywhere; and how many others there are.
+/// The run that was interrupted last, preferably in this worktree, with the number of other candidates.
 fn find_last_interrupted(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>> {
     let (worktree, hidden) = (context.worktree(), context.hidden_runs(mp)?);
     let mut stopped = mp.candidates()?;
     stopped.retain(|ResumeCandidate { summary, decision, .. }| {
         decision.eligible && decision.run_state.is_stopped() && !hidden.contains(summary.run_id())
     });
-    // What came from elsewhere is never chosen for an agent, and for a person only if there is nothing else.
+    // A foreign run is never chosen for an agent, and for a person only if there is no other candidate.
     let local = || stopped.iter().filter_map(|run| run.summary.intact()).filter(|run| !run.is_foreign());
     let in_worktree = local().find(|record| record.folder() == Some(&worktree));
     let chosen = in_worktree.or(local().next()).map(|record| record.run_id());
@@ -131,7 +133,7 @@ fn find_last_interrupted(mp: &Milepost, context: &Context<'_>) -> Result<Option<
     Ok(chosen.map(|run| (run.clone(), stopped.len() - 1)))
 }
 
-/// Whether a run may be continued, and the brief to go on with.
+/// Describes whether a run may be continued, with the brief to continue from.
 pub(super) fn describe(
     mp: &Milepost,
     from: RunAssessment,
@@ -163,7 +165,7 @@ pub(super) fn describe(
     Ok(DecisionDocument::new(examination, brief, fallback, args.format))
 }
 
-/// The agent that worked on the run, or another one, if its program is on this machine.
+/// The agent that worked on the run if its program is installed, otherwise any installed agent.
 fn find_installed_agent(overview: &Overview) -> Option<&'static str> {
     let environment = AgentEnvironment::read();
     let own = overview.agent.as_deref().and_then(find_agent);
@@ -189,7 +191,7 @@ pub(super) fn start(
 ) -> Result<StartedDocument> {
     let foreign = mp.run_detail(run)?.summary().intact().is_some_and(|record| record.is_foreign());
     if foreign && context.is_for_agent() {
-        let message = format!("run {run} came from elsewhere: an agent cannot decide to continue it");
+        let message = format!("run {run} came from elsewhere: only the user can decide to continue it");
         return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
             .with_hint(format!("ask the user to run `milepost resume {run} --start`")));
     }
@@ -202,12 +204,15 @@ pub(super) fn start(
     })
 }
 
-/// Sets the working directory of a program to where the run worked.
+/// Sets the working directory of a program to the run's folder.
 pub(super) fn set_working_directory(command: &mut Command, folder: Option<&Path>) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
     if !folder.is_dir() {
-        return Err(CommandError::usage(format!("{}, where the run worked, is not there", folder.display()))
-            .with_hint("go to where the work is now, and start it there"));
+        return Err(CommandError::usage(format!(
+            "{}, where the run worked, does not exist",
+            folder.display()
+        ))
+        .with_hint("change to the folder that contains the work now, and start it there"));
     }
     command.current_dir(folder);
     Ok(())
@@ -215,15 +220,15 @@ pub(super) fn set_working_directory(command: &mut Command, folder: Option<&Path>
 
 pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
     let exit = if e.kind() == std::io::ErrorKind::NotFound { Exit::NoProgram } else { Exit::NotExecutable };
-    CommandError::new(ReasonCode::Usage, format!("{name} cannot be started: {e}")).with_exit(exit)
+    CommandError::new(ReasonCode::Usage, format!("cannot start {name}: {e}")).with_exit(exit)
 }
 
 pub(super) fn ensure_eligible(from: &RunAssessment) -> Result<()> {
     if from.decision.eligible { Ok(()) } else { Err(from.refusal().into()) }
 }
 
-/// Starts an agent in the run's worktree, with the brief as its first message. The agent replaces this process, so that
-/// only an error is returned.
+/// Starts an agent in the run's worktree, with the brief as its first message. The agent replaces this
+/// process; the function returns only on failure.
 fn start_agent(
     mp: &Milepost,
     from: &RunAssessment,
@@ -241,7 +246,7 @@ fn start_agent(
     if let (Some(own), true) =
         (agent_resume_command(record, agent), record.is_some_and(|r| r.agent().as_deref() == Some(name)))
     {
-        context.output.message(&format!("{name} can also go back to its own conversation: {own}"));
+        context.output.message(&format!("{name} can also resume its own conversation: {own}"));
     }
     let brief = handover::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
     let record = handover::wrapped(
@@ -251,7 +256,7 @@ fn start_agent(
     let message = format!("{}{record}", overview.introduction());
     let mut command = Command::new(agent.program);
     command.args(agent.prompt_arguments).arg(message);
-    // The first hook of the agent continues this run, and does not repeat the brief.
+    // The agent's first hook continues this run and does not repeat the brief.
     command.env("MILEPOST_RESUME", overview.run_id.as_str());
     let folder = match handover::is_foreign(from) {
         true => Some(handover::root(from, context)),
@@ -288,7 +293,7 @@ pub(super) fn from_brief(
         let n = format::counted(checked.errors.len() as u64, "section");
         context
             .output
-            .message(&format!("{n} missing or empty: `milepost brief check {}` names them", file.display()));
+            .message(&format!("{n} missing or empty: `milepost brief check {}` lists them", file.display()));
     }
     Ok(DecisionDocument::of_file(file, fitted, args.format))
 }

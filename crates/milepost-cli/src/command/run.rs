@@ -1,5 +1,5 @@
-//! `run`: supervises any command: first checkpoint, periodic ones, a last one with its end. The command goes before
-//! everything: where Milepost cannot save, it runs all the same, unless that was forbidden.
+//! `run`: runs a command and saves a checkpoint at its start, at each interval and at its end. The command
+//! has priority: if Milepost cannot save, the command runs anyway, unless `--strict` is set.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -23,17 +23,18 @@ use crate::supervise::{ProgramExit, SupervisedCommand};
 
 /// Run a command and save checkpoints while it runs
 ///
-/// Saves a first checkpoint, one every interval, and a last one when the command ends, each with the state of the
-/// workspace: git, watched folders, memory, and every file touched so far. The command keeps its own streams, signals and
-/// exit code. MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION name the run to milepost commands inside it.
+/// Saves a first checkpoint, one per interval, and a last one when the command ends, each with the state of
+/// the workspace: git, watched folders, memory, and every file touched so far. The command keeps its own
+/// streams, signals and exit code. MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION tell milepost commands
+/// inside it which run to use.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost run -- make all\n  \
                         milepost run --watch docs --events events.jsonl -- ./agent.sh\n  \
                         milepost run --rejoin --run nightly --every 10m --title \"nightly build\" -- ./nightly.sh\n\n\
                         Intervals that work well: 10 to 15 minutes for work of less than an hour, 15 to 20 minutes up \
                         to 3 hours, 20 to 30 minutes up to 6 hours, then 30 minutes.\n\n\
-                        Exit: the command's own code, 128 plus the number of a signal, 125 for a failure of milepost \
-                        itself, 126 for a command that cannot be executed, 127 for one that does not exist.")]
+                        Exit codes: the command's own, 128 plus the signal number if a signal ended it, 125 if milepost \
+                        itself fails, 126 if the command cannot be executed, 127 if it does not exist.")]
 pub(crate) struct RunArgs {
     /// Continue the run that --run or MILEPOST_RUN names, if it exists
     #[arg(long)]
@@ -44,7 +45,7 @@ pub(crate) struct RunArgs {
     /// Title of the run
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     title: Option<String>,
-    /// File of the plan that the run follows
+    /// Plan file that the run follows
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     plan: Option<String>,
     /// Folder whose files and sizes to record (repeatable) [default: .aiwg if it exists]
@@ -56,7 +57,7 @@ pub(crate) struct RunArgs {
     /// Do not record git, watched folders and memory
     #[arg(long)]
     no_capture: bool,
-    /// If milepost cannot save, do not start the command, or exit 125
+    /// If milepost cannot save, do not start the command, or exit with 125 at the end
     #[arg(long)]
     strict: bool,
     /// Command to run
@@ -74,11 +75,13 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let run = recorder.id.clone();
     let reporter = Arc::new(Reporter::new(context.output, &run, events(args, context)?));
     for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
-        reporter
-            .warn(&format!("--watch {}: no such folder; it is watched once it is there", folder.display()));
+        reporter.warn(&format!(
+            "--watch {}: no such folder; it will be watched once it exists",
+            folder.display()
+        ));
     }
     let (first, late) = recorder.save_first(Save::new().reason("session_start"), FIRST_LOOK);
-    let first = warn_unless_strict(first, args, &reporter, "the command runs without it")?;
+    let first = warn_unless_strict(first, args, &reporter, "the command runs without a checkpoint")?;
     if let Some(saved) = &first {
         reporter.checkpoint(saved);
     }
@@ -93,7 +96,7 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let mut command = command_line.command();
     command.envs(context.child_environment(&run)).env("MILEPOST_SESSION", &session);
     let mut timer = None;
-    // Beside the command, which does not wait for it.
+    // The memory watch and the timer run in the background; the command does not wait for them.
     let ended = crate::supervise::run(command, |pid| {
         drop(memory.set(PeakWatch::start(pid)));
         timer = context.config.capture.session.then(|| saver.start_timer(every)).flatten();
@@ -113,10 +116,10 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let mut recorder = saver.lock();
     let recorded_status = recorder.recorded_status();
     let last = recorder.save(last_save(&ended, recorded_status, outcome.clone()));
-    let last = warn_unless_strict(last, args, &saver.reporter, "the command had ended by then");
+    let last = warn_unless_strict(last, args, &saver.reporter, "the command had already ended");
     let mut summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints);
     (summary.files_modified, summary.peak_rss) = (recorder.touched, peak);
-    // The command's own failure to start says more than what could be saved of it.
+    // If the command did not start, that error takes precedence over a failed save.
     let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let newest = last.as_ref().ok().and_then(Option::as_ref).or(first.as_ref());
     saver.reporter.ended(newest, &summary);
@@ -124,16 +127,17 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     if args.strict && saver.failed.load(Ordering::Relaxed) {
         let message = "a checkpoint could not be saved while the command ran";
         return Err(CommandError::new(ReasonCode::CheckpointAtomicWriteFailed, message).with_hint(
-            "its last checkpoint is there; without --strict its own exit code is passed through",
+            "the last checkpoint was saved; without --strict the command's own exit code is passed through",
         ));
     }
     ending.pass_through()
 }
 
-/// How long the command waits for the first look at the workspace.
+/// How long the command waits for the first capture of the workspace.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
-/// The file for lines of JSON. It has to be there before the command starts: afterwards nobody could be told.
+/// Opens the file that `--events` names. This happens before the command starts, while an error can still
+/// stop it.
 fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>> {
     let Some(path) = &args.events else { return Ok(None) };
     super::refuse_link(path, context)?;
@@ -144,21 +148,21 @@ fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>> {
     Ok(Some(options.open(path).map_err(Error::file(path, "written"))?))
 }
 
-/// How often, and never without a pause.
+/// Parses the interval of `--every`, which must be longer than 0.
 fn interval(text: &str) -> Result<Duration> {
     match duration(text) {
         Ok(every) if every > Duration::ZERO => Ok(every),
         Ok(_) => {
-            Err(CommandError::usage(format!("--every: \"{text}\" is no interval: it must be longer than 0")))
+            Err(CommandError::usage(format!("--every: \"{text}\" is too short: it must be longer than 0")))
         }
         Err(why) => Err(CommandError::usage(format!("--every: {why}"))),
     }
-    .map_err(|failure| failure.with_hint("give an interval such as 30s, 10m or 2h"))
+    .map_err(|failure| failure.with_hint("use an interval such as 30s, 10m or 2h"))
 }
 
 fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)> {
     let config = &context.config;
-    // Inside another `run`, the environment names that one: a new run is meant unless somebody says otherwise.
+    // Inside another `run`, the environment names the outer run. It counts only with `--rejoin`.
     let named = config.run.clone().filter(|_| config.run_by_flag || args.rejoin);
     if args.rejoin && named.is_none() {
         let message = "--rejoin needs a run: --run ID or MILEPOST_RUN";
@@ -175,7 +179,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)>
     let arguments = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     run_options.command = Some(arguments);
     let settings = context.settings().profile(context.config.profile.unwrap_or(Profile::Session));
-    // A folder on the command line counts from where it was typed.
+    // A folder on the command line is relative to the current folder.
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let scope = context.capture_options().filter(|_| !args.no_capture).map(|mut scope| {
         scope.watch_in_run.extend(args.watch.iter().map(absolute));
@@ -185,7 +189,8 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)>
     Ok((recorder, session))
 }
 
-/// What could not be saved is said in one line, unless the command depends on it.
+/// Turns a failed save into a warning. With `--strict`, and for errors that make a run unusable, returns the
+/// error.
 fn warn_unless_strict(
     saved: Result<Option<RecordedSave>, Error>,
     args: &RunArgs,
@@ -194,7 +199,7 @@ fn warn_unless_strict(
 ) -> Result<Option<RecordedSave>> {
     match saved {
         Ok(saved) => Ok(saved),
-        // Two of them on one run, or a wrong name, would do harm.
+        // Two commands in one run, or an invalid id or value, must stop the command.
         Err(e @ (Error::OwnerAlive { .. } | Error::RunExists(_) | Error::Id(_) | Error::Value { .. })) => {
             Err(e.into())
         }
@@ -206,11 +211,11 @@ fn warn_unless_strict(
     }
 }
 
-/// Keeps checkpoints while the command runs.
+/// Saves checkpoints while the command runs.
 struct PeriodicSaver {
     recorder: Mutex<Recorder>,
     reporter: Arc<Reporter>,
-    /// Whether one could not be kept.
+    /// Whether a checkpoint could not be saved.
     failed: AtomicBool,
 }
 
@@ -219,7 +224,7 @@ impl PeriodicSaver {
         self.recorder.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Saves every so often; says so where that is not possible, for the command runs by then.
+    /// Saves at each interval. If the timer cannot start, only warns, because the command is already running.
     fn start_timer(self: &Arc<Self>, every: Duration) -> Option<Timer> {
         let saver = self.clone();
         let mut failing = false;
@@ -239,7 +244,7 @@ impl PeriodicSaver {
             .ok()
     }
 
-    /// Saves what the first look at the workspace saw, when it has seen it.
+    /// Saves the first capture of the workspace once it is complete.
     fn save_when_captured(self: &Arc<Self>, late: LateCapture) {
         let saver = self.clone();
         let wait = move || {
@@ -248,7 +253,7 @@ impl PeriodicSaver {
                 saver.report(saved, true);
             }
         };
-        // Without a thread the next tick looks anew.
+        // If the thread cannot start, the next tick captures the workspace again.
         let _ = std::thread::Builder::new().name("milepost-late".into()).spawn(wait);
     }
 
@@ -267,8 +272,9 @@ impl PeriodicSaver {
     }
 }
 
-/// The last checkpoint: how the command ended. One that ended well and had paused or ended the run itself has the word. One
-/// that was killed has not ended its work: the run stays as it stood, with an owner that is gone, for resuming.
+/// The last checkpoint, with the outcome of the command. If the command succeeded after pausing or ending the
+/// run itself, the run keeps that status. If the command was killed, its work is unfinished: the run keeps
+/// its status, its owner is dead, and it can be resumed.
 fn last_save(
     ended: &std::io::Result<ProgramExit>,
     recorded_status: Option<Status>,

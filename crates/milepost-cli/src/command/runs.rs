@@ -1,4 +1,4 @@
-//! `runs`: what there is, newest write first, and one run in full.
+//! `runs`: lists runs, last written first, or shows one run in full.
 
 use jiff::Timestamp;
 use milepost::RunsQuery;
@@ -24,7 +24,7 @@ pub(crate) struct RunsArgs {
     /// Only runs written within this time: 30s, 5m, 12h, 14d or 2w
     #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
-    /// Only with this status: in_progress, failed, completed or paused
+    /// Only runs with this status: in_progress, failed, completed or paused
     #[arg(long, value_name = "STATUS", add = Values::Words(Status::NAMES))]
     pub(super) status: Option<Argument<Status>>,
     /// Maximum number to show (0 = no limit)
@@ -36,7 +36,7 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     let status = args.status.map(|s| s.choice("--status", "/status")).transpose()?;
     let since = args.since.as_deref().map(duration).transpose();
     let since = since.map_err(|why| {
-        CommandError::usage(format!("--since: {why}")).with_hint("give a number and a unit: s, m, h, d or w")
+        CommandError::usage(format!("--since: {why}")).with_hint("use a number and a unit: s, m, h, d or w")
     })?;
     let named = args.run.as_deref().map(str::parse::<RunId>).transpose()?;
     let mp = context.open_existing()?;
@@ -47,7 +47,7 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
     let hidden = context.hidden_runs(&mp)?;
-    // Runs that are left out take no place of others.
+    // Hidden runs must not count towards the limit.
     let limit = if hidden.is_empty() { args.limit } else { 0 };
     let mut runs = mp.runs(&RunsQuery::default().status(status).since(since).limit(limit))?;
     runs.retain(|run| !hidden.contains(run.run_id()));

@@ -1,4 +1,4 @@
-//! `save`: one checkpoint, from flags and an input document, durable when the id is printed.
+//! `save`: saves one checkpoint from flags and an input document. It is durable when its id is printed.
 
 use milepost::brief::Brief;
 use milepost::internal::engine::SaveOptions;
@@ -15,15 +15,15 @@ use crate::present::saved::SavedDocument;
 
 /// Save a checkpoint and print its id
 ///
-/// Everything that is not given is taken from the run. Without --run, the checkpoint goes to the only open run of this
-/// worktree, or to a new run.
+/// Fields that are not given are taken from the run. Without --run, the checkpoint goes to the only open run
+/// of this worktree, or to a new run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost save \"parser done, printer next\"\n  \
                         milepost save -m \"tests pass\" --tag before-refactoring\n  \
                         echo '{\"state\": {\"step\": 3}}' | milepost save --input -\n  \
                         milepost save --source timer --if-due")]
 pub(crate) struct SaveArgs {
-    /// Summary of the work; the same as --message
+    /// Summary of the work, same as --message
     #[arg(value_name = "MESSAGE", conflicts_with = "summary")]
     pub(super) message: Option<String>,
     /// Summary of the work
@@ -53,13 +53,14 @@ pub(crate) struct SaveArgs {
     /// JSON object with more fields of the checkpoint (- reads stdin)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) input: Option<Content>,
-    /// Markdown brief to store unchanged; its own id names the checkpoint and must be new (- reads stdin)
+    /// Markdown brief to store unchanged; its id becomes a reference to the checkpoint and must be new
+    /// (- reads stdin)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) brief: Option<Content>,
     /// Do not record git, watched folders and memory
     #[arg(long)]
     pub(super) no_capture: bool,
-    /// Keep keys, tokens and passwords, which are replaced otherwise
+    /// Do not redact keys, tokens and passwords
     #[arg(long)]
     pub(super) no_redact: bool,
     /// Save only if the profile's interval has passed
@@ -106,16 +107,16 @@ pub(crate) fn execute(args: SaveArgs, context: &Context<'_>) -> Result<SavedDocu
     })
 }
 
-/// What is missing in a brief, if anything.
+/// Describes what a brief lacks, if anything.
 fn brief_problem(text: &str) -> Option<String> {
     let errors = Brief::parse(text).check().errors;
     let first = errors.first()?;
     let name = first.section.as_deref().map_or(String::new(), |section| format!("{section} "));
     let more = if errors.len() > 1 { format!(", and {} more", errors.len() - 1) } else { String::new() };
-    Some(format!("is not whole: {name}{}{more}", first.message))
+    Some(format!("is incomplete: {name}{}{more}", first.message))
 }
 
-/// Saves in the store, unless it is not due.
+/// Saves to the store, if a save is due.
 fn save_in_store(
     mp: &Milepost,
     context: &Context<'_>,
@@ -134,7 +135,7 @@ fn save_in_store(
     if let Some(problem) = brief.and_then(|text| brief_problem(&text)) {
         context
             .output
-            .message(&format!("Warning: the brief {problem}; `milepost brief check FILE` says more"));
+            .message(&format!("Warning: the brief {problem}; `milepost brief check FILE` shows details"));
     }
     Ok(SavedDocument::saved(SCHEMA, &saved))
 }
@@ -143,7 +144,7 @@ fn phase_number(args: &SaveArgs) -> Result<Option<u64>, Error> {
     args.phase_number.clone().map(|n| n.number("--phase-number", "/phase/number")).transpose()
 }
 
-/// Everything that was given: the input's fields, and the flags over them.
+/// Builds a draft from the input document. Flags override its fields.
 fn draft(args: &SaveArgs, context: &Context<'_>) -> Result<Draft> {
     let source = args.source.clone().map(|s| s.choice("--source", "/source")).transpose()?;
     let status = args.status.clone().map(|s| s.choice("--status", "/status")).transpose()?;

@@ -1,4 +1,4 @@
-//! `schema`: what a checkpoint may hold, as JSON Schema.
+//! `schema`: prints the JSON Schema of a checkpoint.
 
 use crate::present::reference::SchemaDocument;
 

@@ -1,4 +1,4 @@
-//! `show`: one checkpoint, verified before it is shown.
+//! `show`: verifies a checkpoint and shows it.
 
 use milepost::Reference;
 
@@ -9,8 +9,8 @@ use crate::present::checkpoint::ShowDocument;
 
 /// Show a checkpoint
 ///
-/// REF is an id, a short id or the start of one, `latest`, `latest~2`, `RUN@12`, a tag, or an id from an import. If the
-/// newest checkpoint is damaged, plain `latest` shows the newest good one and exits 3.
+/// REF is an id, a short id or the start of one, `latest`, `latest~2`, `RUN@12`, a tag, or an id from an
+/// import. If the newest checkpoint is damaged, plain `latest` shows the newest intact one and exits with 3.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost show\n  milepost show nightly@12\n  milepost show latest~1 --json"

@@ -1,4 +1,4 @@
-//! `start`: opens a run by hand, or a new session of one that is there.
+//! `start`: opens a run, or a new session of an existing run.
 
 use milepost::Error;
 use milepost::internal::engine::StartOptions;
@@ -11,7 +11,8 @@ use crate::present::run::StartDocument;
 
 /// Open a run and print its id
 ///
-/// Without --run or MILEPOST_RUN, opens a new run. An existing run gets a new session, unless its owner is alive.
+/// Without --run or MILEPOST_RUN, opens a new run. An existing run gets a new session, unless its owner is
+/// alive.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  export MILEPOST_RUN=$(milepost start --title \"nightly build\")\n  \
                         milepost start --run nightly --plan plan.toml --owner-pid $$")]
@@ -19,7 +20,7 @@ pub(crate) struct StartArgs {
     /// Title of the run
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     title: Option<String>,
-    /// File of the plan that the run follows
+    /// Plan file that the run follows
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     plan: Option<String>,
     /// Process that does the work

@@ -1,4 +1,4 @@
-//! `state`: the caller's own JSON back, exactly as it was given.
+//! `state`: prints the caller's own JSON exactly as it was saved.
 
 use std::path::PathBuf;
 
@@ -14,8 +14,8 @@ use crate::present::state::StateDocument;
 
 /// Print the state of a checkpoint, exactly as it was saved
 ///
-/// If the checkpoint has no state, prints the newest earlier state of its run. --to writes it to a file instead and keeps
-/// a copy of what the file held before.
+/// If the checkpoint has no state, prints the newest earlier state of its run. --to writes it to a file
+/// instead and keeps a copy of the file's previous content.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost state > state.json\n  milepost state nightly@12 --to state.json --force"
@@ -27,10 +27,10 @@ pub(crate) struct StateArgs {
     /// File to write
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     to: Option<PathBuf>,
-    /// Overwrite a file that holds something else
+    /// Overwrite a file that has other content
     #[arg(long, requires = "to")]
     force: bool,
-    /// Write the state of another run than the current one
+    /// Allow the state of a run that is not the current one
     #[arg(long, requires = "to")]
     allow_run_mismatch: bool,
 }

@@ -1,4 +1,4 @@
-//! `status`: the store, the runs that are not over, what waits, and the next command to type.
+//! `status`: shows the store, unfinished runs, saves waiting in the outbox, and the next command to type.
 
 use std::path::PathBuf;
 
@@ -68,14 +68,14 @@ fn next_command(runs: &RunGroups, worktree: &str) -> String {
     match (stopped.iter().find(is_here), stopped.first(), &runs.live[..], &runs.ended[..]) {
         (Some(_), ..) => "milepost resume".to_owned(),
         (None, Some(run), ..) => format!("milepost resume {}", run.summary.run_id()),
-        // Whoever is at work saves by themselves.
+        // A live run saves its own checkpoints.
         (None, None, [run, ..], _) => format!("milepost runs {}", run.summary.run_id()),
         (None, None, [], [_, ..]) => "milepost list".to_owned(),
         (None, None, [], []) => "milepost save \"what you are doing\"".to_owned(),
     }
 }
 
-/// How many saves wait in the outbox, and the files of those that wait for somebody to accept them.
+/// The number of saves in the outbox, and the files of those that the user has to accept.
 fn waiting(context: &Context<'_>) -> (u64, Vec<PathBuf>) {
     let pending = context.outbox().and_then(|outbox| outbox.pending().ok()).unwrap_or_default();
     let all = pending.len() as u64;

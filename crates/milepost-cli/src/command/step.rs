@@ -1,4 +1,4 @@
-//! `step`: a step of a plan begins or ends, which is a checkpoint at once.
+//! `step`: records that a step of a plan begins or ends, and saves a checkpoint.
 
 use milepost::Error;
 use milepost::model::{StepChange, StepStatus, ValidationError};
@@ -9,7 +9,7 @@ use crate::context::{Context, Target};
 use crate::input::Argument;
 use crate::present::saved::{ChangeDocument, ChangeResult};
 
-/// What can happen to a step.
+/// The verbs of the command and the status that each one sets.
 const VERBS: [(&str, StepStatus); 4] = [
     ("begin", StepStatus::InProgress),
     ("done", StepStatus::Done),
@@ -19,14 +19,15 @@ const VERBS: [(&str, StepStatus); 4] = [
 
 /// Record that a step of a plan begins or ends, and save
 ///
-/// Prints the checkpoint's id. `done` and `fail` need a step that has begun; `skip` does not. Steps may overlap.
+/// Prints the checkpoint's id. `done` and `fail` need a step that has begun; `skip` does not. Steps may
+/// overlap.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost step begin parse --plan plan.md --ordinal 3 --title \"Parse\"\n  \
                         milepost step done parse\n  milepost step skip print"
 )]
 pub(crate) struct StepArgs {
-    /// Change of the step: begin, done, fail or skip
+    /// Change to record: begin, done, fail or skip
     #[arg(value_name = "CHANGE", add = Values::Words(&["begin", "done", "fail", "skip"]))]
     pub(super) what: Argument<StepStatus>,
     /// Id of the step
@@ -57,7 +58,7 @@ fn parse_status(what: Argument<StepStatus>) -> Result<StepStatus, Error> {
     VERBS.iter().find(|(word, _)| *word == text).map(|(_, status)| *status).ok_or_else(|| {
         let message = format!("\"{text}\" is not one of {}", VERBS.map(|(word, _)| word).join(", "));
         let source = ValidationError { path: "/step_state/step_status".into(), message };
-        Error::Value { name: "what happens to the step".into(), source }
+        Error::Value { name: "the change of the step".into(), source }
     })
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn execute(args: StepArgs, context: &Context<'_>) -> ChangeResult<Ste
     let ordinal = args.ordinal.map(|n| n.number("--ordinal", "/step_state/step_ordinal")).transpose()?;
     let change =
         StepChange { plan: args.plan, ordinal, title: args.title, ..StepChange::new(args.id, status) };
-    // Only what has begun can end: for that there must be a store and a run already.
+    // A step can end only after it has begun, so the store and the run must already exist.
     let ends = matches!(status, StepStatus::Done | StepStatus::Failed);
     let to = if ends { Target::Current } else { Target::CurrentOrNew };
     let fields = StepFields { step_id: change.id.clone(), step_status: change.status };

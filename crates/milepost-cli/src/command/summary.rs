@@ -1,4 +1,5 @@
-//! `summary`: a run at a glance: its checkpoints and sessions, the files it touched, its memory, what failed.
+//! `summary`: summarises a run: its checkpoints and sessions, the files it touched, its memory use and
+//! failures.
 
 use milepost::model::RunId;
 use milepost::{Milepost, Reference};
@@ -10,7 +11,7 @@ use crate::present::summary::SummaryDocument;
 
 /// Summarise a run: checkpoints, sessions, files, memory, failures
 ///
-/// Without RUN: the run that --run or MILEPOST_RUN names, or the one that was written last.
+/// Without RUN, uses the run that --run or MILEPOST_RUN names, or the one that was written last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost summary\n  milepost summary nightly -v\n  \
                         milepost summary nightly --json")]
@@ -30,7 +31,7 @@ pub(crate) fn execute(args: SummaryArgs, context: &Context<'_>) -> Result<Summar
     Ok(SummaryDocument { summary: mp.summary(&run)? })
 }
 
-/// The run that was named, or that of the checkpoint written last.
+/// The named run, or the run of the checkpoint that was written last.
 fn default_run(mp: &Milepost, context: &Context<'_>) -> Result<RunId> {
     let latest = Reference::Latest(0);
     match context.run_of_reference(mp, &latest)? {

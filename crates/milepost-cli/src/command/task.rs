@@ -1,4 +1,4 @@
-//! `task`: how tasks stand: said, asked, or found out by running a command.
+//! `task`: sets or tests the status of a task, or runs a command as a task.
 
 use std::ffi::OsString;
 
@@ -18,8 +18,8 @@ const SCHEMA: &str = "milepost.task/1";
 
 /// Set or query the status of a task, or run it
 ///
-/// A task is pending, in_progress, done, completed, failed, skipped or interrupted. A task that ends saves a checkpoint.
-/// A subtask is named PARENT/CHILD. Other fields of the task do not change.
+/// A task is pending, in_progress, done, completed, failed, skipped or interrupted. A checkpoint is saved
+/// when a task ends. A subtask is named PARENT/CHILD. Other fields of the task do not change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost task set parse in_progress --title \"Write the parser\"\n  \
                         milepost task is parse done || milepost task run parse -- make parser\n  \
@@ -48,7 +48,8 @@ enum TaskAction {
     },
     /// Run a command as a task
     ///
-    /// The task is in_progress while the command runs, then done or failed by its exit code, which is passed through.
+    /// The task is in_progress while the command runs, then done or failed depending on its exit code, which
+    /// is passed through.
     #[command(after_help = "Examples:\n  milepost task run parse -- make parser\n  \
                             milepost task run parse --title \"Write the parser\" -- make parser")]
     Run {
@@ -75,7 +76,7 @@ enum TaskAction {
     },
 }
 
-/// The task as it stands.
+/// The current state of the task.
 #[derive(Serialize)]
 struct TaskFields {
     task: Option<Task>,
@@ -111,7 +112,7 @@ fn find(mp: &Milepost, run: &RunId, id: &str) -> Result<Option<Task>> {
     Ok(Task::find(record.working().tasks(), id))
 }
 
-/// Yes is 0 and no is 4, also for a task that nobody has heard of: there is no such thing.
+/// The exit code is 0 for yes and 4 for no. The answer for an unknown task is no.
 fn ask(task_id: String, status: TaskStatus, context: &Context<'_>) -> Result<TaskAnswer> {
     let mp = context.open_existing()?;
     let run = context.require_run(&mp)?;
@@ -121,7 +122,8 @@ fn ask(task_id: String, status: TaskStatus, context: &Context<'_>) -> Result<Tas
     Ok(TaskAnswer { run_id: run, task_id, is, task })
 }
 
-/// The task is done once this has returned 0, and not before: whoever is killed meanwhile runs it again.
+/// The task counts as done only after the command has succeeded and the result is saved. If this process is
+/// killed before that, the task runs again.
 fn run_program(
     id: &str,
     title: Option<String>,
@@ -144,9 +146,9 @@ fn run_program(
     let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let applied = recorded.inspect_err(|_| {
         let description = ending.describe();
-        context
-            .output
-            .message(&format!("Warning: the command has ended ({description}), and that could not be saved"));
+        context.output.message(&format!(
+            "Warning: the command ended ({description}), but its result could not be saved"
+        ));
     })?;
     let task = applied.mp.as_ref().and_then(|mp| find(mp, &applied.run, id).ok().flatten());
     let fields = TaskFields { task, exit: Some(ending.code()) };

@@ -1,5 +1,5 @@
-//! A toy command, for tests alone: this file, its module and one row in the list of commands are all that a new command
-//! needs; a real one has its document in `present` and a test of the binary.
+//! A toy command for tests. It shows that a new command needs only this file, its module and one row in the
+//! list of commands. A real command also has a document in `present` and a test of the binary.
 
 use clap::Parser as _;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `trust`: adopts a store or guarded settings that came from elsewhere, after showing them to a person.
+//! `trust`: adopts a foreign store or guarded settings, after showing them to the user.
 
 use milepost::internal::engine::{PendingSave, PendingState};
 use milepost::internal::store::identity::{self, ForeignReason, StoreTrust};
@@ -16,17 +16,18 @@ use crate::present::trust::{
 
 /// Review and trust this project's store and guarded settings
 ///
-/// A store that came with a clone, an archive or a copy is foreign: it is opened read-only, and nothing in it is given to
-/// an agent. Guarded settings in milepost.toml, which decide where Milepost writes, what is committed or how much is kept,
-/// are ignored. This command shows both and asks on the terminal. It refuses to run under an agent.
+/// A store that came with a clone, an archive or a copy is foreign: it is opened read-only, and nothing in it
+/// is passed to an agent. Guarded settings in milepost.toml, which decide where Milepost writes, what is
+/// committed or how much is kept, are ignored until you trust them. This command shows both and asks on the
+/// terminal. It refuses to run under an agent.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost trust\n  milepost trust --dry-run\n  milepost trust --outbox\n  \
                         milepost trust --list\n  milepost trust --revoke\n\n\
-                        Where no state can be kept (containers, CI), set MILEPOST_TRUST to folders that you trust."
+                        If no state can be kept (containers, CI), set MILEPOST_TRUST to folders that you trust."
 )]
 pub(crate) struct TrustArgs {
-    /// Show what would be trusted, and change nothing
+    /// Show what would be trusted without changing anything
     #[arg(long, group = "what")]
     dry_run: bool,
     /// Review and accept saves in the outbox that you have not signed
@@ -40,7 +41,7 @@ pub(crate) struct TrustArgs {
     revoke: bool,
 }
 
-/// Bytes of the longest value that a person is asked to trust.
+/// Maximum length, in bytes, of a value that the user is asked to trust.
 const MAX_VALUE: usize = 4096;
 
 pub(crate) fn execute(args: TrustArgs, context: &Context<'_>) -> Result<TrustDocument> {
@@ -66,11 +67,11 @@ pub(crate) fn execute(args: TrustArgs, context: &Context<'_>) -> Result<TrustDoc
     Ok(TrustDocument::Offer(Offer { store_id: Some(record.id), trusted: true, ..offer }))
 }
 
-/// Reads what there is to trust. The store is opened for reading alone.
+/// Collects what the user can trust. Opens the store read-only.
 fn offer(context: &Context<'_>) -> Result<Offer> {
     let config = &context.config;
     if !config.untrusted.contains_key("store") {
-        // A file that is refused as a whole has no values that could be trusted.
+        // A file that is rejected completely has no values to trust.
         config.check()?;
     }
     let url = config.url();
@@ -111,7 +112,7 @@ fn ensure_adoptable(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// Refuses values that nobody can read before they answer.
+/// Refuses values that are too long to review.
 fn ensure_readable(offer: &Offer) -> Result<()> {
     let Some((key, value)) = offer.settings.iter().find(|(_, value)| value.len() > MAX_VALUE) else {
         return Ok(());
@@ -134,11 +135,11 @@ fn user_state<'c>(context: &'c Context<'_>) -> Result<&'c UserState> {
     })
 }
 
-/// Records the store, made if it is not there yet, and the guarded values.
+/// Records the store, which is created if needed, and the guarded values as trusted.
 fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord> {
     let config = &context.config;
     let url = config.url();
-    // Made if it is not there, also around runs that are.
+    // Create the store if it has no id, even if it already contains runs.
     if identity::read_id(&url).ok().flatten().is_none() {
         let options = OpenOptions::new().create(true).wait(config.wait).user_state(Some(state.clone()));
         drop(Milepost::at(&url, &options)?);
@@ -149,7 +150,7 @@ fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord> {
     Ok(record)
 }
 
-/// Requires a yes on a controlling terminal, outside any agent.
+/// Requires confirmation on a controlling terminal, outside any agent.
 fn confirm(context: &Context<'_>, question: &str) -> Result<()> {
     let refused = |why: String| {
         CommandError::new(ReasonCode::ConfirmationNeeded, why)
@@ -163,7 +164,9 @@ fn confirm(context: &Context<'_>, question: &str) -> Result<()> {
         return Err(refused(format!("refusing to trust anything under an agent (started by {name})")));
     }
     match context.output.confirm_on_terminal(question) {
-        None => Err(refused("trust needs a person at a terminal, and there is none".to_owned())),
+        None => Err(refused(
+            "trust must be confirmed by a person at a terminal, and there is no terminal".to_owned(),
+        )),
         Some(true) => Ok(()),
         Some(false) => Err(CommandError::new(ReasonCode::ConfirmationNeeded, "nothing was trusted")),
     }
@@ -177,10 +180,10 @@ fn list(context: &Context<'_>) -> Result<TrustedStores> {
 }
 
 fn revoke(context: &Context<'_>) -> Result<Revocation> {
-    // A store that only an untrusted file names is not this project's to revoke.
+    // A store that only an untrusted file names cannot be revoked.
     context.config.check()?;
     let state = user_state(context)?;
-    // The record of a copy's original is not the copy's to remove.
+    // A copy of a store must not remove the record of the original.
     let (_, record) = context.config.trust.evaluate(&context.url(), &context.config.paths);
     let revoked = record
         .map(|record| state.remove_record(&record.id))

@@ -1,4 +1,4 @@
-//! `verify`: reads everything and names what is not as it was written.
+//! `verify`: reads checkpoints and reports the ones that differ from what was written.
 
 use milepost::{Reference, VerifyScope};
 

@@ -1,5 +1,5 @@
-//! Completion for bash, whose words end at `:`, `=` and `@` too. The script joins them before it asks, and gives bash only
-//! the part of each candidate that follows.
+//! Completion for bash, which also splits words at `:`, `=` and `@`. The script joins the parts before it
+//! calls milepost, and returns to bash only the rest of each candidate.
 
 use std::ffi::OsString;
 use std::io::{Error, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap_complete::env::EnvCompleter;
 
-/// Characters that bash takes for something else unless they are quoted.
+/// Characters that have a special meaning in bash unless they are quoted.
 const SPECIAL: &str = " \t\"'\\$`&|;<>()*?[]!";
 
 const SCRIPT: &str = include_str!("milepost.bash");

@@ -1,6 +1,6 @@
-//! Candidates for the values of an argument.
-//! In: what the values are, the global flags, the word so far. Out: candidates that begin with the word. The store is
-//! opened read-only, and only if the user trusts it; every failure means that there are no candidates.
+//! Finds candidates for the value of an argument. Takes the kind of value, the global flags and the word so
+//! far, returns the candidates that begin with the word. Opens the store read-only, and only if the user
+//! trusts it. Any failure means no candidates.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -19,15 +19,15 @@ use crate::context::Context;
 use crate::present::Output;
 use crate::present::escape::clean;
 
-/// Maximum number of runs that are offered.
+/// Maximum number of runs to offer.
 const RUNS: usize = 200;
-/// Maximum number of checkpoints that are offered.
+/// Maximum number of checkpoints to offer.
 const CHECKPOINTS: usize = 50;
-/// Positions in runs that are offered before anything was typed.
+/// Maximum number of positions, such as `RUN@12`, to offer for an empty word.
 const POSITIONS: usize = 5;
-/// How many of the newest checkpoints are searched for tags.
+/// Number of newest checkpoints to search for tags.
 const TAG_SEARCH: usize = 2000;
-/// How long reading the store may take.
+/// Maximum time to read the store.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 /// Maximum length of a description.
 const HELP_LENGTH: usize = 72;
@@ -57,7 +57,7 @@ pub(super) fn find(values: Values, global: &Global, current: &OsStr) -> Vec<Comp
     candidates
 }
 
-/// A candidate with a description in one line.
+/// A candidate with a one-line description.
 fn candidate(value: &str, help: &str) -> CompletionCandidate {
     let mut help = clean(&help.split_whitespace().collect::<Vec<_>>().join(" "));
     if help.chars().count() > HELP_LENGTH {
@@ -71,7 +71,7 @@ fn commands() -> Vec<CompletionCandidate> {
     full_command().get_subcommands().map(|command| candidate(command.get_name(), &about(command))).collect()
 }
 
-/// The configuration, whatever was typed of the name of a run.
+/// The configuration without `--run`, whose value may be incomplete.
 fn load_config(global: &Global) -> Option<Config> {
     Config::load(&Global { run: None, ..global.clone() }).ok()
 }
@@ -83,11 +83,12 @@ fn stores(global: &Global) -> Vec<CompletionCandidate> {
     let records = config.and_then(|config| config.trust.state.ok()?.records().ok());
     let known = records.unwrap_or_default().into_iter().map(|record| record.store);
     let known: BTreeSet<_> = known.filter(|store| store.split(' ').all(is_plain_word)).collect();
-    all.extend(known.iter().map(|store| candidate(store, "a store of yours")));
+    all.extend(known.iter().map(|store| candidate(store, "one of your stores")));
     all
 }
 
-/// Opens the store of the project and reads candidates from it; none if it is missing, foreign or cannot be read.
+/// Opens the store of the project and reads candidates from it; none if it is missing, foreign or cannot be
+/// read.
 fn from_store(
     global: &Global,
     read: impl FnOnce(&Milepost, &[RunId]) -> Option<Vec<CompletionCandidate>>,
@@ -99,7 +100,7 @@ fn from_store(
         if context.config.store_trust != StoreTrust::Trusted || context.foreign().is_some() {
             return None;
         }
-        // A store that counts as foreign is opened read-only.
+        // Treating the store as foreign makes it read-only.
         let options =
             context.open_options(false).foreign(Some(ForeignReason::NoRecord)).time_limit(Some(TIME_LIMIT));
         let mp = Milepost::at(&context.url(), &options.wait(Duration::ZERO)).ok()?;
@@ -112,14 +113,14 @@ fn from_store(
     candidates().unwrap_or_default()
 }
 
-/// Runs that an agent is not shown.
+/// Runs that are hidden from an agent.
 fn hidden_runs(mp: &Milepost, context: &Context<'_>) -> Option<Vec<RunId>> {
     let rows = mp.store().runs(&RunQuery::default()).ok()?;
     let hidden = rows.into_iter().filter(|row| !context.may_show(row.record.as_deref().ok()));
     Some(hidden.map(|row| row.run_id).collect())
 }
 
-/// Runs with their status and title, newest write first. Short ids are offered if no whole id begins with the word.
+/// Runs with their status and title, last written first. Offers short ids if no full id begins with the word.
 fn runs(mp: &Milepost, hidden: &[RunId], word: &str) -> Option<Vec<CompletionCandidate>> {
     let mut rows = mp.store().runs(&RunQuery::default().limit(RUNS)).ok()?;
     rows.retain(|row| !hidden.contains(&row.run_id));
@@ -175,7 +176,7 @@ fn tags(mp: &Milepost, hidden: &[RunId], global: &Global) -> Option<Vec<Completi
     Some(all)
 }
 
-/// The newest checkpoints, of the run that `--run` names if it does.
+/// The newest checkpoints of the run that `--run` names, or of all runs.
 fn checkpoints(
     mp: &Milepost,
     hidden: &[RunId],
@@ -188,7 +189,8 @@ fn checkpoints(
     Some(rows.iter().filter_map(intact).filter(is_visible).cloned().collect())
 }
 
-/// Whether a shell takes a text literally. Shells insert candidates unquoted, and a tag may come from an imported run.
+/// Whether a shell takes a text literally. Shells insert candidates unquoted, and a tag may come from an
+/// imported run.
 fn is_plain_word(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || "._-+/:=,@%".contains(c))
 }

@@ -1,7 +1,7 @@
-# Completion of milepost for bash. The program itself finds the candidates.
+# Bash completion for milepost. The program itself finds the candidates.
 
 _milepost() {
-    # Bash also splits words at ':', '=' and '@': join what no space separates.
+    # Bash also splits words at ':', '=' and '@'. Join the parts that no space separates.
     local rest=${COMP_LINE:0:COMP_POINT} words=() word i n=-1
     for ((i = 0; i <= COMP_CWORD; i++)); do
         if ((n < 0)) || [[ $rest == [[:space:]]* ]]; then

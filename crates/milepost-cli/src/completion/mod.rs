@@ -1,5 +1,5 @@
-//! Completion of arguments for shells: commands, flags, and values such as runs, checkpoints and tags.
-//! In: the words of a command line. Out: candidates in the form that the shell reads. Prints no message, writes nothing,
+//! Shell completion of commands, flags, and values such as runs, checkpoints and tags. Takes the words of a
+//! command line, returns candidates in the format of the shell. Must not print messages or write anything,
 //! and reads only a store that the user trusts.
 
 mod bash;
@@ -16,10 +16,10 @@ use crate::agents::AGENTS;
 use crate::cli::{Global, full_command};
 use crate::config::COMPLETION_VARIABLE;
 
-/// Shells that have a script.
+/// The supported shells.
 const SHELLS: Shells<'static> = Shells(&[&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh]);
 
-/// The values of an argument, as an annotation of its definition.
+/// The kind of values that an argument takes. Attached to the definition of the argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
     /// Fixed words.
@@ -49,7 +49,7 @@ pub(crate) enum Values {
 impl ArgExt for Values {}
 
 impl Values {
-    /// The words, where they do not depend on the store.
+    /// The values, if they are fixed and do not depend on the store.
     fn fixed(self) -> Option<Vec<&'static str>> {
         let agents = || AGENTS.iter().map(|agent| agent.name);
         Some(match self {
@@ -62,12 +62,12 @@ impl Values {
     }
 }
 
-/// The names of the shells that have a script.
+/// The names of the supported shells.
 pub(crate) fn shell_names() -> impl Iterator<Item = &'static str> {
     SHELLS.names()
 }
 
-/// The script that makes a shell ask for candidates.
+/// The script that makes a shell call milepost for candidates.
 pub(crate) fn registration(shell: &str) -> Option<String> {
     let mut script = Vec::new();
     SHELLS
@@ -76,13 +76,13 @@ pub(crate) fn registration(shell: &str) -> Option<String> {
         .ok()?;
     let mut script = String::from_utf8(script).ok()?;
     if shell == "zsh" {
-        // zsh reads the file at the first completion and expects that it completes at once.
+        // zsh loads the file at the first completion and expects it to complete immediately.
         script.push_str("\n[[ $funcstack[1] == _milepost ]] && _clap_dynamic_completer_milepost \"$@\"\n");
     }
     Some(script)
 }
 
-/// The candidates for a command line that a script passes after `--`, as the shell reads them.
+/// The candidates for a command line that a script passes after `--`, in the format of the shell.
 pub(crate) fn complete(shell: &OsStr, arguments: &[OsString]) -> Option<Vec<u8>> {
     let words: Vec<_> = arguments.iter().skip_while(|argument| *argument != "--").skip(1).cloned().collect();
     if words.is_empty() {
@@ -104,7 +104,7 @@ fn global_flags(words: &[OsString]) -> Global {
     matches.ok().and_then(|matches| Global::from_arg_matches(&matches).ok()).unwrap_or_default()
 }
 
-/// Replaces the annotations of arguments by functions that find their candidates.
+/// Replaces the `Values` attached to arguments with functions that find candidates.
 fn with_completers(command: clap::Command, global: &Global) -> clap::Command {
     let command = command.mut_args(|argument| match argument.get::<Values>().copied() {
         Some(values) => {

@@ -81,7 +81,7 @@ pub(crate) fn agent_variable() -> Option<&'static str> {
     names.find(|name| variable(name).is_some()).copied()
 }
 
-/// The width that `COLUMNS` asks for, which holds for output that does not go to a terminal.
+/// The width that `COLUMNS` sets for output that does not go to a terminal.
 pub(crate) fn columns() -> Option<usize> {
     variable("COLUMNS")?.to_str()?.parse().ok()
 }
@@ -89,7 +89,7 @@ pub(crate) fn columns() -> Option<usize> {
 /// The variable that tells Milepost to print completions. Its value is the name of the shell.
 pub(crate) const COMPLETION_VARIABLE: &str = "MILEPOST_COMPLETE";
 
-/// The shell that asks for completions of a command line.
+/// The shell that requests completions of a command line.
 pub(crate) fn completion_shell() -> Option<std::ffi::OsString> {
     variable(COMPLETION_VARIABLE)
 }

@@ -89,8 +89,8 @@ fn own_flag(ours: Option<&toml::Value>, usual: bool) -> bool {
     ours.and_then(toml::Value::as_bool).unwrap_or(usual)
 }
 
-/// Whether new runs with the profile `theirs` would keep less than with `ours`. Ignores retention that the
-/// user's own settings set.
+/// Whether new runs with the profile `theirs` would keep less than with `ours`. Ignores retention limits that
+/// the user's own settings specify.
 fn keeps_less(theirs: Profile, ours: Profile, user: Option<&File>) -> bool {
     let own = |key: &str| user.is_some_and(|file| file.get(key).is_some());
     let (a, b) = (Settings::default().retention(theirs), Settings::default().retention(ours));

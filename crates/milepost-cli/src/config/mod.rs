@@ -407,7 +407,8 @@ impl Settings<'_> {
     }
 }
 
-/// What identifies the project of the current folder, as `Config::project` does, even if its configuration is invalid.
+/// The path that identifies the project of the current folder, like `Config::project`. Works even if the
+/// configuration is invalid.
 pub(crate) fn current_project() -> Option<PathBuf> {
     ProjectPaths::find(Path::new(".")).ok().map(|paths| trust::project(&paths))
 }

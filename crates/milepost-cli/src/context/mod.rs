@@ -199,7 +199,8 @@ impl<'a> Context<'a> {
         self.config.run.as_ref().map(|run| mp.find_run(run.as_str())).transpose()
     }
 
-    /// The run whose short id was given, else the name itself: commands that may open a run take any other name literally.
+    /// The run that a short id names. Any other name is returned unchanged, because it may be the id of a new
+    /// run.
     pub(crate) fn expand_short_id(mp: &Milepost, run: RunId) -> RunId {
         /// The length of a run's short id.
         const SHORT: usize = 8;
@@ -210,7 +211,7 @@ impl<'a> Context<'a> {
         found.filter(|found| found.short() == Some(run.as_str())).unwrap_or(run)
     }
 
-    /// The current run: the named one, or else the one that the caller works in.
+    /// The current run: the named one, or the one that the caller works in.
     pub(crate) fn current_run(&self, mp: &Milepost) -> Result<RunResolution, Error> {
         mp.current_run(&engine::Caller {
             named: self.config.run.clone().map(|run| Self::expand_short_id(mp, run)),

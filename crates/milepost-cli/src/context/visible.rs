@@ -60,7 +60,7 @@ impl Context<'_> {
             None => "has a damaged record, so its origin is unknown and it is not shown to agents",
         };
         Err(CommandError::new(ReasonCode::ConfirmationNeeded, format!("run {run} {why}"))
-            .with_hint("the user can look at it in a terminal outside the agent"))
+            .with_hint("the user can view it in a terminal outside the agent"))
     }
 
     /// The run with this id, or the unique start of its id or short id. It must exist, and may be shown.

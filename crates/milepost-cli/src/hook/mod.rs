@@ -18,7 +18,7 @@ use crate::context::{Audience, Context};
 use crate::error::{CommandError, Result};
 use crate::present::{Output, format};
 
-/// What a user is told once in a project without a store.
+/// The notice that a user gets once in a project without a store.
 const NO_STORE: &str =
     "milepost: installed, but this project has no store. Run `milepost init` to record sessions here";
 
@@ -37,7 +37,7 @@ fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut 
     let Some(event) = event::parse(agent, &payload) else { return Ok(()) };
     drop(payload);
     *origin = EventOrigin { name: Some(event.name.clone()), cwd: event.cwd.clone() };
-    // Without -C, use the agent's working directory, wherever the agent runs its hooks.
+    // Without -C, use the agent's working directory: the agent may run its hooks in another folder.
     match (&global.directory, &event.cwd) {
         (Some(_), _) => crate::command::change_directory(global)?,
         // The event is recorded even if the folder was removed.

@@ -1,4 +1,4 @@
-//! Notices that a user gets once per project, remembered in a small file of the user's state.
+//! Notices that a user gets once per project. A small file in the user's state folder records them.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use milepost::internal::trust::UserState;
 
 use crate::config;
 
-/// Name of the file in the user's state: one JSON string per line, a project that has had the notice.
+/// Name of the file in the user's state folder. Each line is a JSON string: a project that got the notice.
 const FILE: &str = "no-store-notices.jsonl";
-/// Maximum size of the file; beyond it, it begins anew.
+/// Maximum size of the file. A larger file is replaced with a new one.
 const SIZE_LIMIT: u64 = 256 * 1024;
 
-/// Notes that a project without a store was reported; whether that is new. If it cannot be remembered it does not count as
-/// new, because the notice would come back at every session.
+/// Records that the notice was shown for a project without a store. Returns whether this is the first time,
+/// and `false` if it cannot be recorded, because the notice would then appear in every session.
 pub(super) fn is_first_without_store(project: &Path) -> bool {
     let Some(state) = config::state_folder().and_then(|folder| UserState::at(folder).ok()) else {
         return false;

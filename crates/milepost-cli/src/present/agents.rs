@@ -184,7 +184,7 @@ impl Document for SetupDocument {
         (self.mode == Mode::Done).then(|| "the agents' files were changed".to_owned())
     }
 
-    /// The exit code tells whether only some or all files were refused or failed.
+    /// The exit code depends on whether some or all files were refused or failed.
     fn error(&self) -> Option<CommandError> {
         let Self { plans, failed, .. } = self;
         let refused: Vec<_> = plans.iter().flat_map(|plan| &plan.refused).collect();

@@ -367,7 +367,7 @@ fn a_failed_write_is_reported_and_the_rest_is_installed() {
     env.write("../home/.local", "no folder");
     env.put(".gemini/settings.json", "{\"a\":1}");
     let ran = env.run(&["agents", "install", "gemini", "--project"]).exits(0);
-    assert!(ran.stderr.contains("cannot be written down"), "{ran:?}");
+    assert!(ran.stderr.contains("cannot open the installation records"), "{ran:?}");
     env.run(&["agents", "uninstall", "gemini", "--project"]).exits(0);
     assert_eq!(env.text(".gemini/settings.json"), "{\"a\":1}");
 }

@@ -206,7 +206,7 @@ fn a_new_brief_carries_the_saved_one_forward() {
     // An incomplete brief is saved with a warning.
     env.write("thin.md", "---\ncheckpoint: thin\ncreated: 2026-01-01\n---\n## Problem\nx\n");
     let ran = env.run(&["save", "--run", "r", "--brief", "thin.md"]).exits(0);
-    assert!(ran.stderr.contains("is not whole: Session Intent is missing"), "{ran:#?}");
+    assert!(ran.stderr.contains("is incomplete: Session Intent is missing"), "{ran:#?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Completion of values: what the program offers, and what real shells on a terminal make of it.
+//! Completion of values: the candidates that the program offers, and their use by real shells on a terminal.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -119,7 +119,7 @@ fn completion_changes_nothing() {
         line.iter().for_each(|words| drop(candidates(&env, words)));
         assert!(tree(&env.path("")).is_empty(), "without a store nothing is made");
         env.save(&["one", "--run", "r", "--tag", "t"]);
-        // A reader that is interrupted leaves nothing behind either.
+        // Readers may change only the SQLite index in shared memory.
         let is_kept = |(path, _): &(std::path::PathBuf, Vec<u8>)| !path.to_string_lossy().ends_with("-shm");
         let files =
             |env: &TestEnvironment| tree(&env.path("")).into_iter().filter(is_kept).collect::<Vec<_>>();
@@ -140,7 +140,7 @@ fn a_foreign_store_offers_nothing() {
     for words in [&["runs", ""][..], &["show", ""], &["list", "--tag", ""], &["--store", &url, "runs", ""]] {
         assert!(values(&env, words).is_empty(), "{words:?}");
     }
-    // So does one that a project's own file names.
+    // Neither does a store that the project's own settings name.
     env.write("milepost.toml", "store = \"sqlite:elsewhere.db\"\n");
     assert!(values(&env, &["runs", ""]).is_empty());
 }
@@ -164,7 +164,8 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a shell; `None`, with a notice, if it or `script`, which makes the terminal, is missing.
+    /// Starts a shell. Returns `None` and prints a notice if the shell is missing, or `script`, which creates the
+    /// terminal.
     #[allow(clippy::print_stdout, reason = "the notice about a skipped test")]
     fn start(env: &TestEnvironment, shell: &str) -> Option<Self> {
         let program = shell.split(' ').next().unwrap();
@@ -205,7 +206,7 @@ impl Terminal {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until a text is on the terminal.
+    /// Waits until a text appears on the terminal.
     #[track_caller]
     fn expect(&self, text: &str) {
         let end = Instant::now() + Duration::from_secs(30);
@@ -223,7 +224,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Types the start of a word and a tab, and expects that the shell finishes the word.
+/// Types the start of a word and a tab, and expects the shell to complete the word.
 fn completes(env: &TestEnvironment, shell: &str, setup: &str) {
     let Some(mut terminal) = Terminal::start(env, shell) else { return };
     terminal.send(&format!("{setup}; printf '<%s>' ready now\r"));

@@ -236,8 +236,8 @@ fn checkpoints_in_the_outbox_are_imported() {
     assert_eq!(problems.as_array().unwrap().len(), 1);
 }
 
-/// A read-only bind mount is the only way to make a folder read-only for root as well. The test is skipped
-/// if mounting is not allowed.
+/// A read-only bind mount is the only way to make a folder read-only even for root. The test is skipped if
+/// mounting is not allowed.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_save_is_queued_if_the_store_is_read_only() {

@@ -1,5 +1,5 @@
-//! Mistakes that people make, as one table: the command line, its exit code, its reason code, and what is printed. Every
-//! message names the problem, and every hint a next step.
+//! Common mistakes, as one table: the command line, its exit code, its reason code and its output. Every
+//! message names the problem, and every hint names a next step.
 
 use std::process::Command;
 
@@ -7,21 +7,21 @@ use crate::TestEnvironment;
 use crate::environment::{Ran, finished};
 use crate::permissions::{bound_user, set_mode};
 
-/// The table, for review: `cargo test mistakes -- --nocapture`.
+/// Prints the table for review: `cargo test mistakes -- --nocapture`.
 #[derive(Default)]
 struct Mistakes {
     rows: usize,
 }
 
 impl Mistakes {
-    /// Makes a mistake, once for people and once for programs, and gives what people see.
+    /// Runs a wrong command line, with and without `--json`, and returns the output for people.
     #[track_caller]
     fn row(&mut self, what: &str, env: &TestEnvironment, args: &[&str], exit: i32, reason: &str) -> String {
         let line = args
             .iter()
             .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
         let line = format!("milepost {}", line.collect::<Vec<_>>().join(" "));
-        // A command that is run comes last.
+        // Insert `--json` before the command to run, which comes last.
         let end = args.iter().position(|word| *word == "--").unwrap_or(args.len());
         let json: Vec<_> = [&args[..end], &["--json"], &args[end..]].concat();
         self.check(what, &line, env, [env.run(args), env.run(&json)], exit, reason)
@@ -116,7 +116,7 @@ fn mistakes_on_the_command_line() {
     ");
     insta::assert_snapshot!(table.row("the quotes around a message are missing", &empty, &["save", "parser", "done"], 2, "usage"), @"
     Error: unexpected argument `done` (usage)
-    Hint: put a text of several words in quotes; usage: milepost save [OPTIONS] [MESSAGE]
+    Hint: put text with spaces in quotes; usage: milepost save [OPTIONS] [MESSAGE]
     ");
     insta::assert_snapshot!(table.row("a message is given twice", &empty, &["save", "one", "-m", "two"], 2, "usage"), @"
     Error: `[MESSAGE]` cannot be used together with `--message <MESSAGE>` (usage)
@@ -135,8 +135,8 @@ fn mistakes_on_the_command_line() {
     Hint: `milepost help mark` has examples
     ");
     insta::assert_snapshot!(table.row("no agent is named", &empty, &["agents", "install"], 2, "usage"), @"
-    Error: no agent is named (usage)
-    Hint: name some of claude-code, gemini, codex, opencode, or --all; found here: none
+    Error: no agent specified (usage)
+    Hint: name one or more of claude-code, gemini, codex, opencode, or use --all; found here: none
     ");
     insta::assert_snapshot!(table.row("a word instead of a number", &empty, &["list", "--limit", "many"], 2, "usage"), @"
     Error: invalid value `many` for `--limit <N>`: not a whole number of 0 or more (usage)
@@ -186,19 +186,19 @@ fn mistakes_on_the_command_line() {
     "#);
     insta::assert_snapshot!(table.row("an interval without a unit", &empty, &["run", "--every", "10", "--", "true"], 125, "usage"), @r#"
     Error: --every: "10" is not a duration such as 30s, 5m, 12h, 14d or 2w (usage)
-    Hint: give an interval such as 30s, 10m or 2h
+    Hint: use an interval such as 30s, 10m or 2h
     "#);
     insta::assert_snapshot!(table.row("an invalid time to wait", &saved, &["list", "--wait", "soon"], 2, "usage"), @r#"
     Error: --wait: "soon" is not a number of seconds (0 or more) or a duration such as 5m (usage)
     Hint: `milepost help` lists what each flag accepts
     "#);
     insta::assert_snapshot!(table.row("a wrong name of an agent", &empty, &["agents", "install", "claude"], 2, "usage"), @r#"
-    Error: no agent "claude" (usage)
-    Hint: did you mean claude-code? agents are claude-code, gemini, codex, opencode
+    Error: unknown agent "claude" (usage)
+    Hint: did you mean claude-code? known agents: claude-code, gemini, codex, opencode
     "#);
     insta::assert_snapshot!(table.row("an agent that does not exist", &saved, &["resume", "r", "--with", "teapot"], 2, "usage"), @r#"
-    Error: no agent "teapot" (usage)
-    Hint: agents are claude-code, gemini, codex, opencode
+    Error: unknown agent "teapot" (usage)
+    Hint: known agents: claude-code, gemini, codex, opencode
     "#);
     insta::assert_snapshot!(table.row("a tag with a space", &saved, &["mark", "latest", "--tag", "a b"], 2, "checkpoint_schema_invalid"), @r#"
     Error: tag is not valid (checkpoint_schema_invalid)
@@ -297,7 +297,7 @@ fn mistakes_on_the_command_line() {
     ");
     insta::assert_snapshot!(table.row("a deletion without --yes", &saved, &["delete", "r"], 15, "confirmation_needed"), @"
     Error: deleting run r with 2 checkpoints was not confirmed (confirmation_needed)
-    Hint: add --yes if you mean it, or --dry-run to see what would go
+    Hint: add --yes to confirm, or --dry-run to see what would be removed
     ");
     insta::assert_snapshot!(table.row("a copy of a store to itself", &saved, &["copy", "--from", "sqlite:a.db", "--to", "sqlite:a.db"], 2, "usage"), @"
     Error: --from and --to name the same store (usage)
@@ -402,12 +402,13 @@ fn a_store_without_permission() {
     ");
 }
 
-/// The disk is full. Needs a small disk of its own, which only root can make.
+/// The disk is full. Needs a small separate file system, which only root can mount.
 #[test]
 fn a_full_disk() {
     let env = TestEnvironment::new();
     let full = |args: &str| {
-        // The filler is bounded, and written only once the folder is known to be the small disk: never to a real one.
+        // The filler has a limited size and is written only after a check that the folder is the small file
+        // system, never to a real disk.
         let script = format!(
             "mount -t tmpfs -o size=512k none '{1}' && cd '{1}' && [ \"$(stat -f -c %T .)\" = tmpfs ] || exit 99; \
              '{0}' save one --run r > /dev/null || exit 99; \
@@ -419,7 +420,7 @@ fn a_full_disk() {
         command.args(["-rm", "sh", "-c", &script]).current_dir("/");
         finished(&mut command, None)
     };
-    // More than the space that the store has set aside.
+    // More than the space that the store has reserved.
     let digits = (0..100_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32));
     let state = format!("{{\"state\": \"{}\"}}", digits.collect::<String>());
     let input = env.path("home/state.json");
@@ -428,7 +429,7 @@ fn a_full_disk() {
     let save = format!("save two --run r --no-capture --no-redact --input {}", input.display());
     let ran = full(&save);
     if ran.code == 99 || ran.code == 1 && ran.stderr.contains("unshare") {
-        println!("skipped: no file system of its own can be made here");
+        println!("skipped: cannot mount a separate file system here");
         return;
     }
     let mut table = Mistakes::default();

@@ -79,7 +79,7 @@ fn task_run_sets_the_status_from_the_exit_code() {
     assert_eq!((&run["completed"], &run["failed"]), (&json!(["good"]), &json!(["bad", "none", "killed"])));
     let outcome = &env.json(&["show"])["checkpoint"]["command_outcomes"][0];
     assert_eq!((&outcome["result"], &outcome["reason_code"]), (&json!("FAIL"), &json!("signal_9")));
-    // A task whose result cannot be saved is not done, whatever its exit code.
+    // A task whose result cannot be saved is not done, regardless of its exit code.
     let vanish = "rm -rf .milepost && echo file > .milepost";
     let ran = env.run(&["task", "run", "lost", "--json", "--", "sh", "-c", vanish]).exits(125);
     assert!(ran.stderr.contains("could not be saved"), "{ran:#?}");

@@ -294,7 +294,7 @@ fn a_run_record_that_is_too_large_is_refused() {
 fn an_outbox_entry_without_the_users_signature_is_not_imported_automatically() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "mine", "--summary", "mine"]);
-    // Entries that were made elsewhere, as a commit could bring them.
+    // Entries that were created elsewhere and could arrive with a commit.
     let theirs = TestEnvironment::repository();
     theirs.save(&["--run", "r"]);
     let save = milepost::Save::new().summary("SYSTEM OVERRIDE");

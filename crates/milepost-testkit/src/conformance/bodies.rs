@@ -62,7 +62,7 @@ pub fn alternating(store: &dyn Store) {
 }
 
 /// Creates forty edited checkpoints and drops those that `choose` selects: half of them in one commit, the
-/// others one by one.
+/// others in one commit each.
 fn drop_from(store: &dyn Store, name: &str, choose: impl Fn(&[u64]) -> Vec<u64>) {
     let mut oracle = Oracle::begin(store, name);
     put_states(&mut oracle, edits(40, 8 * 1024));

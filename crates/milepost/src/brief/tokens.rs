@@ -10,7 +10,7 @@ pub trait Tokenizer: Send + Sync {
     /// The name that results report.
     fn name(&self) -> &str;
 
-    /// The number of quarter tokens that a text takes. Lines counted one by one must not add up to less than
+    /// The number of quarter tokens that a text takes. Lines counted separately must not add up to less than
     /// the whole text.
     fn quarters(&self, text: &str) -> u64;
 
@@ -116,7 +116,7 @@ impl Tokenizer for HeuristicTokenizer {
         let (mut at, mut total, mut before) = (0, 0, ByteClass::Newline);
         while let Some(&byte) = bytes.get(at) {
             let class = class_of(byte);
-            // Non-ASCII characters are counted one by one.
+            // Non-ASCII characters are counted individually.
             let mut end = if class == ByteClass::NonAscii { at + 1 } else { run_end(bytes, at, class) };
             let n = (end - at) as u64;
             total += match class {

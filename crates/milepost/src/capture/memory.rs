@@ -107,8 +107,8 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Samples the memory of a process tree: often at first, so that short commands are measured, then less and
-/// less often, so that long ones cost almost nothing.
+/// Samples the memory of a process tree: often at first, to measure short commands, then less and less often,
+/// to keep the cost for long ones low.
 #[derive(Debug)]
 pub struct PeakWatch {
     pid: u32,

@@ -134,7 +134,7 @@ impl Milepost {
         for (n, row) in rows.into_iter().enumerate() {
             progress(n as u64 + 1);
             match self.read_row(row) {
-                // A checkpoint that was requested by itself must exist. A whole run is exported without
+                // A checkpoint that was requested individually must exist. A whole run is exported without
                 // those removed in the meantime.
                 Ok(None) => {
                     if let Some(only) = &what.only {

@@ -1,5 +1,5 @@
-//! Finds the last failure that has not passed since, in a run's newest checkpoints and in the runs that it
-//! continues.
+//! Finds the most recent failed outcome whose command has not passed since. Searches a run's newest checkpoints
+//! and the runs that it continues.
 
 use super::{Milepost, Reference};
 use crate::Error;
@@ -11,7 +11,7 @@ const CHECKPOINTS: usize = 10;
 const RUNS: usize = 4;
 
 impl Milepost {
-    /// The last outcome that failed, unless one of the same name has passed since.
+    /// The most recent failed outcome, unless an outcome of the same name has passed since.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn last_failed_outcome(&self, run: &RunId) -> Result<Option<Outcome>, Error> {
         let mut passed = Vec::new();

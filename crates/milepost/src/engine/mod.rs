@@ -142,7 +142,7 @@ setters! {
         /// that is always kept (0 = no limit).
         pub fn max_store_bytes(bytes: u64) => store_limits.max_bytes = bytes;
 
-        /// Sets how long after its end `prune` removes a run; `None` keeps ended runs.
+        /// Sets how long ended runs are kept before `prune` removes them; `None` keeps them forever.
         pub fn remove_ended_after(age: impl Into<Option<Duration>>) => store_limits.ended_after = age.into();
 
         /// Sets how often an interrupted run may be continued without making progress.

@@ -15,8 +15,8 @@ pub enum Reference {
     Latest(u64),
     /// `RUN@12`: the checkpoint with this sequence number in a run.
     Numbered(RunId, u64),
-    /// An id or short id, the unique start of either, a tag, or the id it was imported under. The name of a run stands
-    /// for its newest checkpoint.
+    /// An id or short id, the unique start of either, a tag, or the id it was imported under. The name of a run
+    /// refers to its newest checkpoint.
     Name(String),
 }
 
@@ -82,8 +82,8 @@ impl Milepost {
         }
     }
 
-    /// Looks up a checkpoint by its id, a tag, the id it was imported under, or the unique start of its id or short id.
-    /// A match within `run` takes precedence over the same name elsewhere.
+    /// Looks up a checkpoint by its id, a tag, the id it was imported under, or the unique start of its id or
+    /// short id. A match within `run` takes precedence over the same name elsewhere.
     fn row_named(&self, name: &str, run: Option<&RunId>) -> Result<Option<Row>, Error> {
         for find in [
             CheckpointFilter::Id(name),
@@ -105,7 +105,7 @@ impl Milepost {
         Ok(None)
     }
 
-    /// The run whose latest checkpoint a reference stands for: `RUN` alone, if no checkpoint has that name.
+    /// The run whose latest checkpoint a reference names: `RUN` alone, if no checkpoint has that name.
     pub(super) fn run_of_latest(
         &self,
         reference: &Reference,
@@ -117,7 +117,8 @@ impl Milepost {
         }
     }
 
-    /// Returns how many characters of each short id identify it in this store, or `None` for ids without a short form.
+    /// Returns how many characters of each short id identify it in this store, or `None` for ids without a
+    /// short form.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn unique_prefixes(&self, ids: &[&CheckpointId]) -> Result<Vec<Option<usize>>, Error> {
         /// Shorter prefixes are rarely unique, and are easily mistaken for words.

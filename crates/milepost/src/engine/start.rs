@@ -113,7 +113,7 @@ impl Milepost {
         let Some(owner) = record.owner.clone() else { return Ok(None) };
         let liveness = if locked { self.liveness_by_process(&record) } else { self.liveness(&record) };
         let alive = liveness == Some(Liveness::Alive);
-        // A process may reopen a run of its own after it has released it.
+        // A process may reopen its own run after it has released it.
         if record.is_open() && alive && !owner::is_this_process(&owner) {
             return Err(self.owned_by(run, &owner));
         }

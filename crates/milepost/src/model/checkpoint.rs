@@ -94,7 +94,7 @@ macro_rules! checkpoint_fields {
             }
 
             /// Returns the known members in declaration order. Absent optional members are null; absent
-            /// omittable members are left out.
+            /// omittable members are omitted.
             fn known_members(&self) -> Result<Vec<Member>, ValidationError> {
                 let mut all = Vec::with_capacity(FIELDS.len() + 4);
                 $(

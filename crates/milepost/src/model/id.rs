@@ -108,8 +108,8 @@ impl StoreId {
     }
 }
 
-/// The random part of an id of the form `PREFIX` + time + `_` + random part, which has `len` characters and begins at
-/// `start`.
+/// The random part of an id, which is a prefix, the time, `_` and the random part. The random part begins at
+/// `start` and has `len` characters.
 fn random_part<'a>(id: &'a str, prefix: &str, start: usize, len: usize) -> Option<&'a str> {
     let (head, random) = id.split_at_checked(start)?;
     (head.starts_with(prefix) && head.ends_with('_') && random.len() == len).then_some(random)
@@ -119,8 +119,8 @@ impl CheckpointId {
     /// Where the random part of a generated id begins.
     pub(crate) const SHORT_START: usize = 23;
 
-    /// The random part of a generated id. It identifies the checkpoint in lists, and any unique start of it is accepted
-    /// as a reference. Ids that were not generated here, such as imported ones, have no short form.
+    /// The random part of a generated id. It identifies the checkpoint in lists, and any unique start of it is
+    /// accepted as a reference. Ids that were not generated here, such as imported ones, have no short form.
     pub fn short(&self) -> Option<&str> {
         random_part(&self.0, "cp_", Self::SHORT_START, 12)
     }

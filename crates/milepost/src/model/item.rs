@@ -1,4 +1,4 @@
-//! Pending items: changes recorded since the last checkpoint. Each is durable by itself and becomes part of
+//! Pending items: changes recorded since the last checkpoint. Each is durable on its own and becomes part of
 //! the next checkpoint.
 
 use serde::{Deserialize, Serialize};

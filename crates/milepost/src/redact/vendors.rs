@@ -1,7 +1,7 @@
 //! Vendors whose keys have no distinctive shape. The name of the variable identifies them, as in
 //! `ALGOLIA_ADMIN_KEY=…`.
 
-/// The vendor's name in lower case, as used in variable names, and the rule.
+/// The vendor's name in lower case, as used in variable names, and the name of its redaction rule.
 const VENDORS: [(&str, &str); 30] = [
     ("algolia", "algolia_key"),
     ("amplitude", "amplitude_key"),

@@ -16,7 +16,7 @@ pub(crate) struct EndedRun<'a> {
     pub record: &'a RunRecord,
     /// The run's retention rules.
     pub retention: &'a Retention,
-    /// Whether it is the run that was written last; such a run is kept whatever the clock says.
+    /// Whether it is the run that was written last, which is kept regardless of the clock.
     pub last_written: bool,
     /// Whether its owner is known to be alive.
     pub owner_alive: bool,

@@ -16,8 +16,8 @@ pub enum Maintenance<'a> {
     Repair,
     /// Releases the disk space of removed checkpoints.
     Compact,
-    /// Compresses documents in stores that keep them as files, except the newest of a run. Does not block
-    /// other writers for long.
+    /// Compresses documents in stores that keep them as files, except the newest document of each run. Blocks
+    /// other writers only briefly.
     Compress {
         /// Only documents of this run.
         run: Option<&'a RunId>,

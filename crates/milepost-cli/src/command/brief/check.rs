@@ -1,4 +1,4 @@
-//! `brief check`: what is wrong with briefs. A file that cannot be read is reported, and hides no other.
+//! `brief check`: reports problems in briefs. After an unreadable file, checks the remaining ones.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(super) fn execute(files: &[PathBuf]) -> Result<CheckDocument> {
         }
     }
     if found.is_empty() {
-        return Err(CommandError::usage("there is no .md file in there"));
+        return Err(CommandError::usage("the folder contains no .md files"));
     }
     Ok(CheckDocument::new(found))
 }
@@ -31,13 +31,13 @@ fn check(file: &Path) -> CheckReport {
     }
 }
 
-/// Why a file could not be read, as the only thing wrong with it.
+/// Reports a read error as the only finding of a file.
 fn unreadable(error: &CommandError) -> CheckReport {
     let finding = Finding { section: None, message: error_chain(error) };
     CheckReport { errors: vec![finding], warnings: Vec::new() }
 }
 
-/// Every Markdown file of a folder, by name.
+/// Checks every Markdown file of a folder, in order of name.
 fn check_folder(folder: &Path, found: &mut Vec<(PathBuf, CheckReport)>) {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! `brief fit`: as much of a brief as fits a token budget.
+//! `brief fit`: prints as much of a brief as fits a token budget.
 
 use milepost::Error;
 use milepost::brief::{FitOptions, Overflow, Tokenizer};
@@ -14,8 +14,8 @@ use crate::present::brief::FitDocument;
 
 /// Print as much of a brief as fits a token budget
 ///
-/// Keeps problem, intent, decisions, current state, next actions and rules word for word, and drops the least important of
-/// the rest first. Names what was left out at the end, with the command that shows it.
+/// Keeps problem, intent, decisions, current state, next actions and rules verbatim, and drops the least
+/// important of the rest first. Ends with a list of what was omitted and the command that shows it.
 #[derive(Debug, clap::Args)]
 pub(super) struct FitArgs {
     /// Checkpoint or file; a file takes precedence
@@ -84,7 +84,8 @@ fn tokenizer(name: Option<&str>) -> Result<Box<dyn Tokenizer>> {
     };
     known.ok_or_else(|| {
         let message = format!("no counter \"{}\" in this build", name.unwrap_or_default());
-        CommandError::usage(message)
-            .with_hint("heuristic is always there; exact ones need --features exact-tokens when building")
+        CommandError::usage(message).with_hint(
+            "heuristic is always available; exact counters need a build with --features exact-tokens",
+        )
     })
 }

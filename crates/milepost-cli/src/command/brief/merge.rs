@@ -1,4 +1,4 @@
-//! `brief merge`: a brief carried forward by an update of it.
+//! `brief merge`: prints a brief with an update merged into it.
 
 use super::source::Source;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! `brief`: the Markdown that lets a fresh agent continue: made, shown, checked, merged, fitted to a budget.
+//! `brief`: creates, shows, checks, merges and fits briefs, the Markdown that lets a new agent continue.
 
 mod check;
 mod fit;
@@ -17,9 +17,9 @@ use crate::present::brief::BriefDocument;
 
 /// Create, show, check, merge and fit briefs
 ///
-/// A brief is the Markdown that lets a new agent continue: problem, intent, decisions, context, what was done, files,
-/// current state, next actions, rules. FILE is a Markdown file, or - for stdin. REF is a checkpoint, as for `show`. Files
-/// need no store.
+/// A brief is the Markdown that lets a new agent continue: problem, intent, decisions, context, what was
+/// done, files, current state, next actions, rules. FILE is a Markdown file, or - for stdin. REF is a
+/// checkpoint, as for `show`. Files need no store.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost brief new > brief.md\n  milepost brief check brief.md\n  \
                         milepost save --brief brief.md\n  milepost brief fit latest --budget 1000")]
@@ -32,8 +32,9 @@ pub(crate) struct BriefArgs {
 enum BriefAction {
     /// Print a new brief that continues a checkpoint
     ///
-    /// Carries the newest brief of the run forward with what was recorded since. Without one, the brief is made of facts,
-    /// and every line names its source. Without a store, it is made of the project's manifest files.
+    /// Updates the newest brief of the run with what was recorded since. If the run has no brief, composes
+    /// one from recorded facts, and every line names its source. Without a store, composes one from the
+    /// project's manifest files.
     #[command(
         after_help = "Examples:\n  milepost brief new > brief.md\n  milepost brief new --from nightly@12"
     )]
@@ -51,10 +52,11 @@ enum BriefAction {
         #[arg(value_name = "REF|FILE", default_value = "latest", add = Values::ReferenceOrFile)]
         source: String,
     },
-    /// Report problems of briefs; exit 1 if one is invalid
+    /// Report problems in briefs; exit with 1 if one is invalid
     ///
-    /// A brief needs `checkpoint` and `created` in the front matter, and eight sections with content: Problem, Session
-    /// Intent, Decisions, Technical Context, Play-By-Play, Artifact Trail, Current State, Next Actions.
+    /// A brief needs `checkpoint` and `created` in the front matter, and eight sections with content:
+    /// Problem, Session Intent, Decisions, Technical Context, Play-By-Play, Artifact Trail, Current State,
+    /// Next Actions.
     #[command(after_help = "Examples:\n  milepost brief check brief.md\n  milepost brief check checkpoints/")]
     Check {
         /// Files, or folders whose .md files to check
@@ -63,8 +65,9 @@ enum BriefAction {
     },
     /// Print a brief with an update merged into it
     ///
-    /// Problem, intent and rules stay unless given. Decisions accumulate and are removed only by `~~old~~ → new`. Context
-    /// is matched by key and files by path. Steps are appended. State and next actions are replaced.
+    /// Problem, intent and rules stay unless the update contains them. Decisions accumulate and are removed
+    /// only by `~~old~~ → new`. Context is matched by key and files by path. Steps are appended. State and
+    /// next actions are replaced.
     #[command(after_help = "Examples:\n  milepost brief merge brief.md update.md > new.md\n  \
                             milepost brief merge latest~1 latest")]
     Merge {

@@ -1,4 +1,4 @@
-//! `brief new`: a brief that continues a checkpoint, or the first one of a project.
+//! `brief new`: prints a brief that continues a checkpoint, or the first brief of a project.
 
 use milepost::internal::brief::CheckpointBrief;
 use milepost::internal::brief::{BriefFacts, compose, fresh_id};

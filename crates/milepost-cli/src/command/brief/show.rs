@@ -1,4 +1,4 @@
-//! `brief show`: a brief as it is; the part of `resume` that needs no store where it is a file.
+//! `brief show`: prints a brief unchanged. A brief in a file needs no store.
 
 use milepost::internal::brief::TokenCounter;
 

@@ -1,4 +1,4 @@
-//! Where a brief comes from: a file, stdin, or a checkpoint.
+//! Reads a brief from a file, stdin or a checkpoint.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use crate::error::Result;
 use crate::input::read_text;
 use crate::present::damage::Fallback;
 
-/// A brief and where it is from.
+/// A brief and where it comes from.
 pub(super) struct Source {
     pub(super) brief: Brief,
-    /// The command that shows all of it; none for stdin.
+    /// The command that shows the full brief; `None` for stdin.
     pub(super) command: Option<String>,
-    /// The checkpoint it belongs to, where it is no file.
+    /// The checkpoint that contains it; `None` for a file.
     pub(super) of: Option<CheckpointBrief>,
 }
 
 impl Source {
-    /// Reads a brief. A file goes before a checkpoint of the same name.
+    /// Reads a brief. A file takes precedence over a checkpoint of the same name.
     pub(super) fn read(name: &str, context: &Context<'_>) -> Result<Self> {
         let path = Path::new(name);
         let like_a_file = name == "-" || name.contains('/') || name.ends_with(".md") || path.exists();
@@ -47,7 +47,7 @@ impl Source {
         Ok(Self { brief: Brief::parse(of.markdown.as_str()), command, of: Some(of) })
     }
 
-    /// The damaged checkpoints that were passed over.
+    /// The damaged checkpoints that were skipped.
     pub(super) fn fallback(&self) -> Fallback {
         self.of.as_ref().map_or_else(Fallback::default, |of| {
             Fallback::new(of.fell_back_from.clone(), of.entry.header.snapshot_id())

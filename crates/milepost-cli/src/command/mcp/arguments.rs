@@ -1,4 +1,4 @@
-//! From a tool's arguments to those of the command.
+//! Converts the arguments of a tool to those of its command.
 
 use milepost_mcp::arguments::{self as given, Input};
 
@@ -35,7 +35,7 @@ impl TryFrom<given::List> for ListArgs {
 
     fn try_from(given: given::List) -> Result<Self> {
         if given.completed && given.incomplete {
-            return Err(CommandError::usage("completed and incomplete exclude each other"));
+            return Err(CommandError::usage("completed and incomplete cannot be used together"));
         }
         Ok(Self {
             limit: given.limit.unwrap_or(20),

@@ -1,5 +1,6 @@
-//! Handles tool calls by executing commands: each call reads the configuration and opens the store as a command typed at
-//! that moment would, so that a store that comes, goes or is repaired meanwhile, or another branch, needs no thought.
+//! Handles tool calls by executing commands. Each call reads the configuration and opens the store, like a
+//! command typed at that moment. A store that is created, deleted or repaired between calls needs no special
+//! handling, and neither does a change of branch.
 
 use std::sync::Mutex;
 
@@ -29,7 +30,7 @@ use crate::present::{Document, Note, Output};
 /// Executes the commands that the tools are named after.
 pub(super) struct CommandHandler {
     global: Global,
-    /// The run that was opened by `resume` with start: what is written goes there unless a run is named.
+    /// The run that `resume` with `start` opened. Later writes go to it unless they name a run.
     started: Mutex<Option<RunId>>,
 }
 
@@ -49,7 +50,7 @@ impl CommandHandler {
         self.started.lock().ok().and_then(|started| started.clone())
     }
 
-    /// Executes a command in the run that is named, else in the default one.
+    /// Executes a command in the named run, or in the default run.
     fn execute<D: Document>(
         &self,
         run: Option<String>,
@@ -67,7 +68,7 @@ impl CommandHandler {
             Note::Message(line) => Some(clean(&line)),
             Note::Detail(_) => None,
         }));
-        // A document is a result, also where an older checkpoint had to be used.
+        // Falling back to an older checkpoint still yields a result, with a warning.
         if let Some(error) = document.error()
             && let Some(line) = ErrorDocument::of(&error)
         {
@@ -81,7 +82,7 @@ impl CommandHandler {
     }
 
     fn config(&self, run: Option<String>, default_run: Option<RunId>) -> Result<Config> {
-        // What is wrong with a stranger's settings is not for the agent to read.
+        // The settings may come from someone else, so the agent must not see text from them.
         let mut config = Config::load(&self.global).map_err(|_| {
             CommandError::usage("the configuration is not valid")
                 .with_hint("ask the user to run `milepost config show`")
@@ -162,27 +163,27 @@ impl CommandHandler {
 }
 
 impl<D: Serialize> Executed<D> {
-    /// The document as text, safe to be shown.
+    /// The document as JSON text, escaped for display.
     fn json(&self) -> Result<String, ToolError> {
         let text = serde_json::to_string(&self.document).map_err(internal)?;
         Ok(escape::json(&text))
     }
 
-    /// The document itself.
+    /// Returns the document without a notice.
     fn plain(self) -> Result<ToolOutput, ToolError> {
         let text = self.json()?;
         let document = serde_json::to_value(&self.document).map_err(internal)?;
         Ok(ToolOutput { document, text, notes: self.notes })
     }
 
-    /// A document of what was recorded earlier, marked as a record. Commands show an agent only runs of this user's own work.
+    /// Returns recorded data, marked as a record. Commands show an agent only the user's own runs.
     fn recorded(self) -> Result<ToolOutput, ToolError> {
         let text = handover::wrapped(&self.json()?, RecordOrigin::Own);
         self.with_text(text, RecordOrigin::Own)
     }
 
-    /// A document of what was recorded earlier, and what the model reads instead. The document has the notice too, and its
-    /// texts of several lines stand between markers: a client may give the model the document alone.
+    /// Returns recorded data with a text for the model. A client may pass only the document to the model, so
+    /// the document contains the notice too, and its multi-line texts are enclosed in markers.
     fn with_text(self, text: String, origin: RecordOrigin) -> Result<ToolOutput, ToolError> {
         let mut document = serde_json::to_value(&self.document).map_err(internal)?;
         if let Value::Object(members) = &mut document {
@@ -193,7 +194,7 @@ impl<D: Serialize> Executed<D> {
     }
 }
 
-/// Puts texts of several lines, such as briefs, between markers. The state is the caller's own and stays as it is.
+/// Encloses multi-line texts, such as briefs, in markers. The state is the caller's own and does not change.
 fn mark(value: &mut Value) {
     match value {
         Value::String(text) if text.contains('\n') => *text = handover::between_markers(text),

@@ -1,4 +1,5 @@
-//! `mcp`: serves an agent over stdin and stdout; not for people. A tool does what the command of its name does.
+//! `mcp`: serves an agent over stdin and stdout; not meant for people. Each tool does the same as the command
+//! of that name.
 
 mod arguments;
 mod handler;
@@ -14,9 +15,9 @@ use crate::present::Output;
 
 /// Serve an agent over stdin and stdout (MCP)
 ///
-/// Speaks the Model Context Protocol. Tools: resume, save, tasks, step, decide, record, list, show, diff, complete.
-/// Resources: the latest brief and each run. Prompt: resume. --run, --store and --profile apply to every call. Ends when
-/// stdin ends.
+/// Speaks the Model Context Protocol. Tools: resume, save, tasks, step, decide, record, list, show, diff,
+/// complete. Resources: the latest brief and each run. Prompt: resume. --run, --store and --profile apply to
+/// every call. Exits when stdin is closed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost mcp\n  claude mcp add milepost -- milepost mcp\n  \
                   npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]
@@ -24,9 +25,7 @@ pub(crate) struct McpArgs {}
 
 pub(crate) fn serve(_: &McpArgs, global: &Global, output: &Output) -> Result<()> {
     if std::io::stdin().is_terminal() {
-        output.message(
-            "waits for the messages of an agent, not of a person; Ctrl-D ends it. `milepost help mcp`",
-        );
+        output.message("waiting for messages from an agent (press Ctrl-D to stop); see `milepost help mcp`");
     }
     super::change_directory(global)?;
     milepost_mcp::serve(handler::CommandHandler::new(global.clone())).map_err(CommandError::Stdout)

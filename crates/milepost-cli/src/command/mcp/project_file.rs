@@ -1,5 +1,6 @@
-//! Files that an agent names: regular files inside the project, of bounded size, without their secrets.
-//! In: the project's root and a path. Out: the file's text. Follows no symbolic link and never waits for a pipe.
+//! Reads files that an agent names. Takes the project's root and a path, returns the file's text with secrets
+//! redacted. Reads only regular files inside the project up to a size limit. Must not follow symbolic links
+//! or block on a pipe.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,7 +17,7 @@ use crate::error::{CommandError, Result};
 const MAX_BYTES: u64 = 1 << 20;
 
 const HINT: &str =
-    "name a regular file inside the project, of at most 1 MiB, without `..` and symbolic links in its path";
+    "name a regular file inside the project, of at most 1 MiB, without `..` or symbolic links in its path";
 
 /// Why a file is not read.
 enum Refused {
@@ -76,8 +77,8 @@ fn open(root: &Path, given: &Path) -> Result<File, Refused> {
     Ok(open_at(&folder, name, FileType::RegularFile)?.into())
 }
 
-/// Opens an entry of a folder that has to be of this type. The type is looked at before, because opening a device can have
-/// effects, and once more on what was opened.
+/// Opens an entry of a folder that must be of this type. The type is checked before opening, because opening
+/// a device can have side effects, and again on the opened file.
 fn open_at(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> Result<OwnedFd, Refused> {
     let check = |found: FileType| match found {
         found if found == wanted => Ok(()),
@@ -92,7 +93,7 @@ fn open_at(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> Result<OwnedFd, 
     Ok(opened)
 }
 
-/// All of a file as text, its secrets replaced.
+/// Reads the whole file as text and redacts secrets.
 fn text(file: File, allow: &AllowList) -> Result<String, Refused> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! The tool `resume`: the brief of what was interrupted; where nothing was, of the run that this session works on, since a
-//! context that was cut needs it just as much.
+//! The tool `resume`: returns the brief of the interrupted run. If no run was interrupted, returns the brief
+//! of the session's own run, because an agent needs it after its context was truncated.
 
 use std::path::Path;
 
@@ -18,7 +18,9 @@ use crate::present::resume::{DecisionDocument, ResumeDocument};
 pub(super) fn execute(given: &arguments::Resume, context: &Context<'_>) -> Result<ResumeDocument> {
     let exclusive = [given.check, given.start, given.dismiss, given.from.is_some()];
     if exclusive.iter().filter(|set| **set).count() > 1 || given.from.is_some() && given.run.is_some() {
-        return Err(CommandError::usage("check, start, dismiss and from exclude each other, and from a run"));
+        return Err(CommandError::usage(
+            "only one of check, start, dismiss and from can be used, and from not together with run",
+        ));
     }
     let args = ResumeArgs { budget: given.budget, check: given.check, ..ResumeArgs::default() };
     let decision = |document| Ok(ResumeDocument::Decision(Box::new(document)));
@@ -44,7 +46,7 @@ pub(super) fn execute(given: &arguments::Resume, context: &Context<'_>) -> Resul
     decision(document)
 }
 
-/// The run that this session works on, or the one it continues while it has no checkpoint of its own.
+/// The run that this session works on. While that run has no checkpoint, the run that it continues.
 fn run_of_session(mp: &Milepost, context: &Context<'_>) -> Result<Option<RunId>> {
     let RunResolution::Run(run) = context.current_run(mp)? else { return Ok(None) };
     let Some(state) = mp.store().run(&run)? else { return Ok(None) };
@@ -56,7 +58,7 @@ fn run_of_session(mp: &Milepost, context: &Context<'_>) -> Result<Option<RunId>>
     Ok(found.ok().flatten().map(|entry| entry.header.run_id().clone()))
 }
 
-/// Whose words a document holds. A brief without a run is that of a file.
+/// Whether the text of a document is the user's own. A brief without a run comes from a file.
 pub(super) fn origin(document: &ResumeDocument) -> RecordOrigin {
     let ResumeDocument::Decision(document) = document else { return RecordOrigin::Own };
     let is_file = document.decision.run_id.is_none() && document.brief.is_some();
@@ -64,7 +66,7 @@ pub(super) fn origin(document: &ResumeDocument) -> RecordOrigin {
     RecordOrigin::of(is_file || is_foreign)
 }
 
-/// What the model reads instead of the document: the lines above the brief, and the brief.
+/// The text that the model reads instead of the document: the lines above the brief, and the brief.
 pub(super) fn text(document: &ResumeDocument) -> Option<String> {
     let ResumeDocument::Decision(decision) = document else { return None };
     let lead = decision.lead.as_deref().unwrap_or_default();
@@ -77,7 +79,7 @@ pub(super) fn text(document: &ResumeDocument) -> Option<String> {
     let record = handover::wrapped(&format!("{lead}\n{brief}"), origin(document));
     let started = decision.started.as_ref().map(|started| {
         let run = &started.run_id;
-        format!("You continue it as run {run}: what you save, record, decide and plan goes there.\n")
+        format!("You continue it as run {run}: everything you save, record, decide and plan goes there.\n")
     });
     Some(format!("{}{record}", started.unwrap_or_default()))
 }

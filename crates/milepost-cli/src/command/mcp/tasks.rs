@@ -1,4 +1,4 @@
-//! The tool `tasks`: several `task set` in one transaction, and all tasks as they stand.
+//! The tool `tasks`: sets the status of several tasks in one transaction, and returns all tasks of the run.
 
 use milepost::model::{Change, RunId, Task, TaskChange};
 use milepost::{Error, Milepost};
@@ -31,7 +31,7 @@ pub(super) struct TaskList {
 
 pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<TasksDocument> {
     let given = args.tasks.unwrap_or_default();
-    // All tasks of the run are shown, also after a change.
+    // The result lists all tasks of the run, even after a change.
     if let (Some(run), Ok(mp)) = (&context.config.run, context.open_read_only()) {
         context.ensure_visible(&mp, run)?;
     }
@@ -45,7 +45,7 @@ pub(super) fn execute(args: arguments::Tasks, context: &Context<'_>) -> Result<T
         TaskChange { title: task.title, ..TaskChange::new(&task.id, task.status) }.into()
     };
     let applied = context.apply(given.into_iter().map(change).collect(), &Target::CurrentOrNew)?;
-    // What waits in the outbox cannot be read back yet.
+    // Changes that wait in the outbox cannot be read back yet.
     let list = match &applied.mp {
         Some(mp) => tasks(mp, &applied.run)?,
         None => TaskList { tasks: Vec::new() },

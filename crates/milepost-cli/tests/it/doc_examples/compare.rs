@@ -1,27 +1,28 @@
-//! Compares the expected output of a command with its output, line by line, and rewrites the expected output.
+//! Compares the expected output of a command with its actual output, line by line, and rewrites the expected
+//! output.
 
 use super::values::{ELLIPSIS, Ids, Pattern};
 
-/// A line of the page beside a line of the output; both where they fit.
+/// A line of the page that matches the output, or a line that only one of them has.
 enum Pair<'a> {
     Same { page: &'a str },
     OnlyPage { page: &'a str },
     OnlyOutput { output: &'a str },
 }
 
-/// Whether the output is as expected. Then returns the ids of the page with those of this output.
+/// Returns the ids of the page, bound to those of this output, or `None` if the output is not as expected.
 pub(super) fn compare(expected: &[String], output: &str, ids: &Ids) -> Option<Ids> {
     let patterns: Vec<_> = trim(expected).iter().map(|line| pattern(line)).collect();
     let lines: Vec<_> = output.trim_end().lines().collect();
     search(&patterns, &lines, ids.clone())
 }
 
-/// `None` for a line that stands for any number of lines.
+/// `None` for an ellipsis, which matches any number of lines.
 fn pattern(line: &str) -> Option<Pattern> {
     (line.trim() != ELLIPSIS).then(|| Pattern::new(line))
 }
 
-/// Expected output without empty lines at its end.
+/// The expected output without trailing empty lines.
 fn trim(expected: &[String]) -> &[String] {
     let end = expected.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |last| last + 1);
     &expected[..end]
@@ -38,7 +39,8 @@ fn search(patterns: &[Option<Pattern>], lines: &[&str], mut ids: Ids) -> Option<
     (lines.len() == patterns.len()).then_some(ids)
 }
 
-/// The difference between expected output and output, for people. Lines that the page leaves out are not shown.
+/// The difference between the expected and the actual output, for people. Lines that the page elides are not
+/// shown.
 pub(super) fn difference(expected: &[String], output: &str, ids: &Ids) -> String {
     let mut ids = ids.clone();
     let mut text = String::new();
@@ -53,7 +55,7 @@ pub(super) fn difference(expected: &[String], output: &str, ids: &Ids) -> String
     text
 }
 
-/// New expected output: lines that fit stay as they are, others become those of the output.
+/// The new expected output: matching lines do not change, and the others are replaced with the actual output.
 pub(super) fn rewrite(expected: &[String], output: &str, ids: &mut Ids) -> Vec<String> {
     let mut lines = Vec::new();
     for pair in align(trim(expected), output, ids) {
@@ -66,17 +68,17 @@ pub(super) fn rewrite(expected: &[String], output: &str, ids: &mut Ids) -> Vec<S
     lines
 }
 
-/// What a pair of lines that fit is worth; more than all pairs of similar lines.
+/// The score of a pair of lines that match. Exceeds the total score of all pairs of similar lines.
 const FITS: usize = 1_000_000;
 
-/// Pairs the lines of the page with those of the output so that as many as possible fit, then so that those that do not
-/// are as similar as possible. An ellipsis of the page takes the place of all lines between the pairs around it.
+/// Pairs the lines of the page with those of the output. Maximises the number of pairs that match, then the
+/// similarity of the others. An ellipsis on the page covers all lines between the pairs around it.
 fn align<'a>(expected: &'a [String], output: &'a str, ids: &mut Ids) -> Vec<Pair<'a>> {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     let patterns: Vec<_> = expected.iter().map(|line| pattern(line)).collect();
     let fits =
         |page: usize, line: usize, ids: &Ids| patterns[page].as_ref().and_then(|p| p.fits(lines[line], ids));
-    // The worth of the best pairs of the lines from here on, and of the pair that is first here.
+    // The best score for the lines from here on, and the score of the pair here.
     let mut best = vec![vec![0; lines.len() + 1]; expected.len() + 1];
     let mut pair_here = vec![vec![0; lines.len()]; expected.len()];
     for page in (0..expected.len()).rev() {
@@ -95,7 +97,7 @@ fn align<'a>(expected: &'a [String], output: &'a str, ids: &mut Ids) -> Vec<Pair
         let here = if both { pair_here[page][line] } else { 0 };
         if here > 0 && best[page][line] == best[page + 1][line + 1] + here {
             gap.close(&mut pairs);
-            // An id may be bound to another by now.
+            // An earlier pair may have bound an id to another one.
             if let Some(bound) = fits(page, line, ids) {
                 *ids = bound;
                 pairs.push(Pair::Same { page: &expected[page] });
@@ -116,7 +118,7 @@ fn align<'a>(expected: &'a [String], output: &'a str, ids: &mut Ids) -> Vec<Pair
     pairs
 }
 
-/// How many of the words of two lines are the same, in percent; 0 if it is less than half of them.
+/// The percentage of words that two lines have in common; 0 if it is less than 50.
 fn similarity(a: &str, b: &str) -> usize {
     let (a, mut b): (Vec<_>, Vec<_>) = (a.split_whitespace().collect(), b.split_whitespace().collect());
     let words = a.len() + b.len();

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// What an example may need that a test does not have.
+/// The allowed reasons to skip an example: it needs something that a test does not have.
 const SKIP_REASONS: [&str; 4] = ["needs a network", "needs an agent", "needs a terminal", "needs root"];
 
 /// A fenced code block.
@@ -155,7 +155,7 @@ fn directive(text: &str) -> Result<Directive, String> {
         ("setup", commands) => Ok(Directive::Setup(commands.to_owned())),
         ("file", name) => Ok(Directive::File(name.to_owned())),
         ("skip", reason) if !SKIP_REASONS.iter().any(|start| reason.starts_with(start)) => {
-            Err(format!("`{reason}` is no reason to skip; reasons begin with: {}", SKIP_REASONS.join(", ")))
+            Err(format!("`{reason}` is not a reason to skip; reasons begin with: {}", SKIP_REASONS.join(", ")))
         }
         ("skip", reason) => Ok(Directive::Skip(reason.to_owned())),
         _ => Err(format!(

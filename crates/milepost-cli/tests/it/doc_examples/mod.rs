@@ -1,14 +1,17 @@
 //! Runs every example of README.md and docs/*.md with the real binary and compares its output with the page.
 //!
-//! - `console` blocks: each line after `$ ` is run, in one shell for the page, and its output compared. Ids, times, sizes
-//!   and the like only have to be of the same kind. `…` stands for any text, and on a line of its own for any lines.
-//! - `sh` blocks: the binary parses their `milepost` commands. `toml` blocks are loaded as settings, `json` blocks are
-//!   parsed, `rust` blocks have to be doc tests of the library. Other languages need a directive `file` or `skip`.
-//! - Comments before a block direct this test: `<!-- example: setup COMMANDS -->`, `<!-- example: new project [git] -->`,
-//!   `<!-- example: file NAME -->` and `<!-- example: skip needs a network -->` (or an agent, a terminal, root). Setups
-//!   find files of the repository below `$REPOSITORY`.
+//! - `console` blocks: each line after `$ ` is run, in one shell per page, and its output is compared. Ids,
+//!   times, sizes and similar values only have to be of the same kind. `…` matches any text, and on a separate
+//!   line it matches any number of lines.
+//! - `sh` blocks: the binary parses their `milepost` commands. `toml` blocks are loaded as settings, `json`
+//!   blocks are parsed, and `rust` blocks must be doc tests of the library. Blocks in other languages need a
+//!   directive `file` or `skip`.
+//! - Comments before a block are directives for this test: `<!-- example: setup COMMANDS -->`,
+//!   `<!-- example: new project [git] -->`, `<!-- example: file NAME -->` and
+//!   `<!-- example: skip needs a network -->` (or an agent, a terminal, root). Set-up commands find the files of
+//!   the repository below `$REPOSITORY`.
 //!
-//! `UPDATE_DOCS=1` writes the output into the pages instead. `DOC_PAGE=docs/config.md` checks one page alone.
+//! `UPDATE_DOCS=1` writes the output into the pages instead. `DOC_PAGE=docs/config.md` checks only that page.
 
 mod compare;
 mod markdown;
@@ -26,35 +29,25 @@ use markdown::{Block, Directive, Example};
 use shell::Shell;
 use values::Ids;
 
-/// Pages whose examples do not pass yet.
-const NOT_CHECKED: &[&str] = &[
-    "README.md",
-    "docs/brief.md",
-    "docs/commands.md",
-    "docs/config.md",
-    "docs/format.md",
-    "docs/interop.md",
-    "docs/redaction.md",
-    "docs/reliability.md",
-    "docs/resume.md",
-];
+/// Programs that examples use. The pages are not checked if one is missing; `cargo xtask setup` installs them.
+const PROGRAMS: [&str; 5] = ["flock", "git", "jq", "python3", "sqlite3"];
 
-/// Pages that are checked at the same time.
+/// Number of pages to check at the same time.
 const THREADS: usize = 4;
 
-/// How often a page is rewritten until its examples pass.
+/// Maximum number of times a page is rewritten until its examples pass.
 const REWRITES: usize = 3;
 
-/// What was found on a page.
+/// The results of checking a page.
 #[derive(Default)]
 struct Report {
-    /// Commands of `console` blocks that were run and compared.
+    /// Number of commands in `console` blocks that were run and compared.
     compared: usize,
-    /// Commands and blocks that were parsed.
+    /// Number of commands and blocks that were parsed.
     parsed: usize,
     /// Blocks that were skipped: the line and the reason.
     skipped: Vec<(usize, String)>,
-    /// What is wrong: the line and the message.
+    /// Failures: the line and the message.
     failures: Vec<(usize, String)>,
     /// New expected output: the lines of the page that it replaces.
     replacements: Vec<(Range<usize>, Vec<String>)>,
@@ -175,8 +168,8 @@ fn with_replacements(page: &str, replacements: &[(Range<usize>, Vec<String>)]) -
     lines.join("\n") + "\n"
 }
 
-/// Rewrites a page until its examples pass. Running it again finds values that are only comparable by their kind, such
-/// as a short id, which happen to look like words.
+/// Rewrites a page until its examples pass. Another pass is needed if a value that is compared only by its kind,
+/// such as a short id, happens to look like a word.
 fn update_page(name: &str, mut page: String) -> (String, Report) {
     let mut report = check_page(name, &page);
     for _ in 0..REWRITES {
@@ -212,8 +205,11 @@ fn variable(name: &str) -> Option<String> {
 fn every_example_of_the_pages_does_what_the_page_shows() {
     let update = variable("UPDATE_DOCS").is_some();
     let only = variable("DOC_PAGE");
-    let chosen =
-        |page: &String| only.as_ref().map_or(!NOT_CHECKED.contains(&page.as_str()), |only| only == page);
+    let chosen = |page: &String| only.as_ref().is_none_or(|only| only == page);
+    if let Some(missing) = PROGRAMS.iter().find(|program| !shell::has_program(program)) {
+        writeln!(std::io::stderr(), "skipped: {missing}, which examples use, is not installed").unwrap();
+        return;
+    }
     let waiting = Mutex::new(pages().into_iter().filter(chosen).collect::<Vec<_>>());
     let reports = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -239,7 +235,7 @@ fn every_example_of_the_pages_does_what_the_page_shows() {
     });
     let mut reports = reports.into_inner().unwrap();
     reports.sort_by(|a, b| a.0.cmp(&b.0));
-    // Written past the test harness, which shows printed text of failed tests only.
+    // Bypasses the test harness, which shows the output of failed tests only.
     let mut stderr = std::io::stderr().lock();
     let (mut compared, mut parsed, mut skipped, mut failures) = (0, 0, 0, Vec::new());
     for (name, report) in &reports {

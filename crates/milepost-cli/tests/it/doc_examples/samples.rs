@@ -9,7 +9,7 @@ fn same(expected: &str, output: &str) -> bool {
     compare(&expected, output, &Ids::default()).is_some()
 }
 
-/// The messages of what is wrong with a page, each after its line.
+/// The failures of a page, each with its line.
 fn failures(page: &str) -> String {
     let failures = check_page("page.md", page).failures;
     failures.iter().map(|(line, message)| format!("{}: {message}", line + 1)).collect()
@@ -234,7 +234,7 @@ fn wrong_directives_and_pages_are_reported() {
     for (page, problem) in [
         ("<!-- example: frobnicate -->\n```sh\n```\n", "line 1: unknown directive `frobnicate`"),
         ("<!-- example: skip -->\n```sh\n```\n", "line 1: the directive `skip` needs a value"),
-        ("<!-- example: skip it is late -->\n```sh\n```\n", "line 1: `it is late` is no reason to skip"),
+        ("<!-- example: skip it is late -->\n```sh\n```\n", "line 1: `it is late` is not a reason to skip"),
         ("<!-- example: new project -->\ntext\n", "line 2: text between a directive and its code block"),
         ("<!-- example: new project -->\n", "a directive after the last code block"),
         ("<!-- example: setup\n", "line 1: a comment without an end"),
@@ -258,7 +258,7 @@ fn a_wrong_example_fails_with_a_diff() {
     let page = "# Title\n\n```console\n$ printf 'a\\nb\\nc\\n'\na\nx\nc\n$ echo fine\nfine\n```\n";
     let expected = "4: the output of `printf 'a\\nb\\nc\\n'` differs (- page, + output):\n      a\n    - x\n    + b\n      c\n";
     assert_eq!(failures(page), expected);
-    // Output that the page does not show is a difference, too.
+    // Output that the page does not show is also a difference.
     assert!(failures("```console\n$ echo a\n```\n").contains("+ a"));
     assert!(failures("```console\n$ true\na\n```\n").contains("- a"));
 }

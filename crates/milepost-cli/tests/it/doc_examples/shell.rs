@@ -1,5 +1,5 @@
-//! A shell in a temporary project, which runs the commands of a page one after the other. Its folder and its variables
-//! stay from command to command.
+//! A shell in a temporary project that runs the commands of a page in order. Its working directory and variables
+//! persist between commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ use super::repository;
 const LOOP: &str =
     r#"while IFS= read -r _file; do . "$_file" </dev/null >>"$_file.out" 2>&1; echo "$?"; done"#;
 
-/// How long a command may take.
+/// Maximum time for a command.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const GIT_CONFIG: &str = "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n";
@@ -36,7 +36,7 @@ pub(super) struct Shell {
     last_exit: i32,
 }
 
-/// What a command printed, and its exit code.
+/// The output of a command and its exit code.
 pub(super) struct Output {
     pub(super) text: String,
     pub(super) exit: i32,
@@ -76,7 +76,7 @@ impl Shell {
         Ok(shell)
     }
 
-    /// The home folder, without links.
+    /// The home folder, with links resolved.
     fn home(&self) -> PathBuf {
         self.home.path().canonicalize().unwrap()
     }
@@ -88,13 +88,13 @@ impl Shell {
         write(&path, content);
     }
 
-    /// Runs a command to its end. An error if it does not end, or ends the shell.
+    /// Runs a command until it ends. Returns an error if it does not end, or if it ends the shell.
     pub(super) fn run(&mut self, command: &str) -> Result<Output, String> {
         let file = self.control.path().join("command");
-        // The first line lets the command see the exit code of the one before it.
+        // The first line gives the command the exit code of the previous one.
         write(&file, &format!("(exit {})\n{command}\n", self.last_exit));
         write(&self.control.path().join("command.out"), "");
-        // Writing fails if the shell has ended; then no exit code arrives, either.
+        // Writing fails if the shell has ended. In that case no exit code arrives either.
         drop(writeln!(self.stdin, "{}", file.display()));
         let exit = self.exit_codes.recv_timeout(TIMEOUT);
         let text = std::fs::read(self.control.path().join("command.out")).unwrap();
@@ -111,8 +111,8 @@ impl Shell {
         }
     }
 
-    /// Output as a page shows it: the home folder is `~`, also where a path is cut off at its start, and the shell's own
-    /// messages do not name the file of commands.
+    /// The output as a page shows it: the home folder is `~`, even in a path that is truncated at its start, and
+    /// the shell's own messages do not name the command file.
     fn as_shown(&self, text: &str) -> String {
         let file = regex::escape(&self.control.path().join("command").to_string_lossy());
         let own_messages =
@@ -140,7 +140,7 @@ impl Drop for Shell {
     }
 }
 
-/// Replaces the home folder in a line. Columns after it keep their places.
+/// Replaces the home folder in a line. Columns after it stay aligned.
 fn with_home_as_tilde(line: &str, home: &str) -> String {
     let Some((before, after)) = line.split_once(home) else { return line.to_owned() };
     let after = with_home_as_tilde(after, home);
@@ -149,21 +149,29 @@ fn with_home_as_tilde(line: &str, home: &str) -> String {
     format!("{before}~{}{:lost$}{}", &after[..column], "", &after[column..])
 }
 
-/// A folder whose path has the same length on every machine, since tables are fitted to the width of the screen.
+/// A folder whose path has the same length on every machine, because tables are fitted to the screen width.
 fn short_tempdir() -> TempDir {
     tempfile::Builder::new().prefix("mp-").rand_bytes(6).tempdir_in("/tmp").unwrap()
+}
+
+/// Folders of the programs that examples may use.
+const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// Whether examples can use a program.
+pub(super) fn has_program(name: &str) -> bool {
+    FOLDERS.iter().any(|folder| Path::new(folder).join(name).is_file())
 }
 
 fn variables(home: &Path) -> Vec<(&'static str, String)> {
     let below = |folder: &str| home.join(folder).to_string_lossy().into_owned();
     let mut variables = vec![
-        ("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", below(".local/bin"))),
+        ("PATH", format!("{}:{}", below(".local/bin"), FOLDERS.join(":"))),
         ("HOME", home.to_string_lossy().into_owned()),
         ("XDG_CONFIG_HOME", below(".config")),
         ("XDG_STATE_HOME", below(".local/state")),
         ("XDG_DATA_HOME", below(".local/share")),
         ("XDG_CACHE_HOME", below(".cache")),
-        // For setups that use files of the repository.
+        // For set-up commands that use files of the repository.
         ("REPOSITORY", repository().to_string_lossy().into_owned()),
     ];
     let fixed = [

@@ -1,11 +1,11 @@
-//! Checks blocks that are not run: the options of `milepost` commands in shell scripts, settings in TOML, JSON, and
-//! that Rust code is compiled by the documentation tests of the library.
+//! Checks blocks that are not run: the options of `milepost` commands in shell scripts, settings in TOML, and JSON.
+//! Rust code must be compiled by the documentation tests of the library.
 
 use serde_json::Value;
 
 use crate::TestEnvironment;
 
-/// Has the binary parse every `milepost` command of a script, without running it. Returns how many there were.
+/// Lets the binary parse every `milepost` command of a script without running it. Returns the number of commands.
 pub(super) fn check_script(script: &str) -> Result<usize, String> {
     let commands = milepost_commands(script);
     for arguments in &commands {
@@ -14,10 +14,10 @@ pub(super) fn check_script(script: &str) -> Result<usize, String> {
     Ok(commands.len())
 }
 
-/// With `--help`, the binary parses the arguments up to there and then prints help instead of doing its work.
+/// With `--help` at the end, the binary parses the arguments and then prints help instead of running the command.
 fn check_arguments(arguments: &[String]) -> Result<(), String> {
     let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // A variable may stand for a number.
+    // A variable may contain a number.
     arguments.iter_mut().filter(|word| word.starts_with('$')).for_each(|word| *word = "1");
     let shown = arguments.join(" ");
     if !matches!(arguments.first(), Some(&"help" | &"man" | &"completions")) {
@@ -32,7 +32,7 @@ fn check_arguments(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// The arguments of the `milepost` commands in a shell script, also behind `cargo run --`.
+/// The arguments of the `milepost` commands in a shell script, including those after `cargo run --`.
 fn milepost_commands(script: &str) -> Vec<Vec<String>> {
     const BEFORE_COMMANDS: [&str; 10] =
         ["if", "then", "else", "elif", "while", "until", "do", "!", "exec", "export"];
@@ -56,7 +56,7 @@ fn milepost_commands(script: &str) -> Vec<Vec<String>> {
     simple_commands(script).into_iter().filter_map(arguments).collect()
 }
 
-/// The words of each simple command of a script, those in `$(…)` included. Redirections are left out.
+/// The words of each simple command of a script, including those in `$(…)`, without redirections.
 fn simple_commands(script: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     let mut words: Vec<String> = Vec::new();
@@ -116,8 +116,8 @@ fn simple_commands(script: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// Loads TOML that holds Milepost's settings as a project's file, or as the user's if only that may hold them. Other
-/// TOML has to parse.
+/// Loads TOML with Milepost settings as the project's file, or as the user's file if it contains settings that are
+/// allowed only there. Other TOML must only parse.
 pub(super) fn check_toml(text: &str) -> Result<(), String> {
     let table: toml::Table = text.parse().map_err(|e| format!("invalid TOML: {e}"))?;
     let mut env = TestEnvironment::new();
@@ -145,7 +145,7 @@ pub(super) fn check_toml(text: &str) -> Result<(), String> {
     }
 }
 
-/// One JSON document, or one on each line.
+/// Checks one JSON document, or one per line.
 pub(super) fn check_json(text: &str) -> Result<(), String> {
     let whole = serde_json::from_str::<Value>(text);
     let lines = || {

@@ -1,15 +1,15 @@
-//! Compares one line of a page with one line of output. Values that differ from run to run, such as ids, times and
-//! sizes, are equal if they are of the same kind. An id of the page must stand for the same id throughout the page.
+//! Compares one line of a page with one line of output. Values that vary from run to run, such as ids, times and
+//! sizes, are equal if they are of the same kind. An id on the page must match the same id throughout the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// Marks text or lines that a page leaves out.
+/// Marks text or lines that a page elides.
 pub(super) const ELLIPSIS: &str = "…";
 
-/// The values that differ from run to run, in order of precedence. Patterns that begin or end with plain words are
+/// The values that vary from run to run, in order of precedence. Patterns that begin or end with plain words are
 /// recognised by these words.
 const KINDS: &[&str] = &[
     CHECKPOINT_ID,
@@ -60,7 +60,7 @@ const CHECKPOINT_ID: &str = r"\bcp_\d{8}T\d{9}Z_[0-9a-hjkmnp-tv-z]{12}\b";
 const RUN_ID: &str = r"\brun_\d{8}T\d{6}Z_[0-9a-hjkmnp-tv-z]{8}\b";
 /// The random part of a checkpoint's id.
 const SHORT_ID: &str = r"\b[0-9a-hjkmnp-tv-z]{12}\b";
-/// The random part of a run's id, and what tables show of a checkpoint's.
+/// The random part of a run's id, and the part of a checkpoint's id that tables show.
 const SHORTER_ID: &str = r"\b[0-9a-hjkmnp-tv-z]{8}\b";
 
 static ANY_KIND: LazyLock<Regex> = LazyLock::new(|| {
@@ -105,7 +105,7 @@ impl Pattern {
         Self { regex: Regex::new(&(pattern + r"\s*$")).unwrap(), ids }
     }
 
-    /// Whether a line of output fits, with the ids of the page bound to those of the output.
+    /// If a line of output matches, returns the ids of the page, bound to those of the output.
     pub(super) fn fits(&self, actual: &str, ids: &Ids) -> Option<Ids> {
         let found = self.regex.captures(actual)?;
         let mut ids = ids.clone();
@@ -120,12 +120,13 @@ fn is_id(kind: &str) -> bool {
     matches!(kind, CHECKPOINT_ID | RUN_ID | SHORT_ID | SHORTER_ID)
 }
 
-/// Tells a short id from a word, such as `accepted`, and from a number.
+/// Distinguishes a short id from a word, such as `accepted`, and from a number.
 fn looks_random(word: &str) -> bool {
     word.contains(|c: char| c.is_ascii_digit()) && word.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Text that has to be there. The width of the space between words does not matter, and an ellipsis is any text.
+/// A pattern for literal text. The width of the space between words does not matter, and an ellipsis matches any
+/// text.
 fn literal(text: &str) -> String {
     let mut pattern = String::new();
     let mut spaces = false;
@@ -141,7 +142,7 @@ fn literal(text: &str) -> String {
     pattern
 }
 
-/// Which id of the output each id of the page stands for. One to one.
+/// A one-to-one mapping between the ids of the page and those of the output.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ids {
     output_of_page: BTreeMap<String, String>,
@@ -149,7 +150,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Binds an id of the page to one of the output. False if one of them is bound to another.
+    /// Binds an id of the page to one of the output. Returns false if one of them is already bound to another.
     pub(super) fn bind(&mut self, page: &str, output: &str) -> bool {
         let pairs: Vec<_> = forms(page).into_iter().zip(forms(output)).collect();
         let free =
@@ -166,7 +167,7 @@ impl Ids {
         agree
     }
 
-    /// A command of the page with the ids of the output. The start of an id counts as well, if no other id begins so.
+    /// A command of the page with the ids of the output. Also replaces the start of an id, if it is unique.
     pub(super) fn in_command(&self, command: &str) -> String {
         let replace = |found: &Captures<'_>| {
             let word = &found[0];
@@ -179,7 +180,7 @@ impl Ids {
         START_OF_ID.replace_all(command, replace).into_owned()
     }
 
-    /// A line of output with the ids of the page. An id that the page does not have yet is bound to itself.
+    /// A line of output with the ids of the page. An id that is not on the page yet is bound to itself.
     pub(super) fn in_page(&mut self, line: &str) -> String {
         let replace = |found: &Captures<'_>| {
             let id = &found[0];

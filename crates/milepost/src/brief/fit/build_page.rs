@@ -104,7 +104,7 @@ fn add_entries<'a>(page: &mut Page<'a>, seen: &mut SeenLines<'a>, part: usize, r
     }
 }
 
-/// Splits a block into lines that can be removed one by one. Table rows become list items, and paragraphs
+/// Splits a block into lines that can be removed individually. Table rows become list items, and paragraphs
 /// become one line per sentence.
 pub(super) fn split_lines<'a>(block: Block, source: &'a str, add: &mut dyn FnMut(Cow<'a, str>)) {
     match block {

@@ -70,7 +70,7 @@ pub(super) fn document(connection: &Connection, n: i64, sequence: u64) -> Option
 }
 
 /// Copies all readable checkpoints to a new file, moves it into place and keeps the damaged file. Returns the
-/// path of the damaged file. The caller holds the lock, so that no other writer is active.
+/// path of the damaged file. The caller must hold the lock, so that no other writer is active.
 pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResult<PathBuf> {
     let with = |suffix: &str| sibling(&store.path, suffix);
     let failed = |e: std::io::Error| StoreError::Write { location: store.location(), source: e.into() };

@@ -102,7 +102,7 @@ impl StoreView<'_> {
             CheckpointFilter::Prefix(prefix) => self.select(BY_PREFIX, [prefix])?,
             CheckpointFilter::ShortId(start) => {
                 let mut rows = self.select(BY_SHORT_ID, [start])?;
-                // Only generated ids have a short form, whatever other ids have in its place.
+                // Only generated ids have a short form. Other ids can match the query by chance.
                 rows.retain(|(_, row)| match row {
                     Row::Intact(entry) => entry.header.snapshot_id.short().is_some(),
                     Row::Damaged { .. } => true,
