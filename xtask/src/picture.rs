@@ -1,7 +1,7 @@
-//! `cargo xtask picture [BINARY]`: draws `docs/resume.svg`, the picture in the README. Runs a job with the real
-//! binary in an 80-column terminal, kills it, resumes it, and renders the terminal's content. Fails if a command does
-//! not print what the picture must show. Changes the output in two ways: the home folder becomes `~`, and the brief
-//! becomes `…`.
+//! `cargo xtask picture [BINARY]`: draws `docs/resume.svg`, the picture in the README. Runs a job with the
+//! real binary in an 80-column terminal, kills it, resumes it, and renders the terminal's content. Fails if a
+//! command does not print what the picture must show. Changes the output in two ways: the home folder becomes
+//! `~`, and the brief becomes `…`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -73,8 +73,8 @@ pub fn run(binary: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scenario in a temporary project and home folder. Returns what the terminal received, without carriage
-/// returns.
+/// Runs the scenario in a temporary project and home folder. Returns what the terminal received, without
+/// carriage returns.
 fn run_session(binary: &Path) -> Result<String> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let home = folder.path().canonicalize().context("cannot resolve the temporary folder")?;
@@ -230,7 +230,8 @@ const FONT: f64 = 14.0;
 const PADDING: f64 = 18.0;
 const BAR_HEIGHT: f64 = 34.0;
 
-/// Renders the screen. Each word group has its own position and width, so that columns are aligned in any font.
+/// Renders the screen. Each word group has its own position and width, so that columns are aligned in any
+/// font.
 fn draw(screen: &[Vec<Span>]) -> String {
     let width = COLUMNS as f64 * CELL + 2.0 * PADDING;
     let height = BAR_HEIGHT + screen.len() as f64 * LINE + 2.0 * PADDING;

@@ -252,6 +252,10 @@ mod tests {
                 after.starts_with("Examples:\n") && after.matches("milepost").count() >= 2,
                 "{name}: {after}"
             );
+            // An example that is wrapped at 80 columns cannot be pasted.
+            for line in after.lines().filter(|line| line.starts_with("  ")) {
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+            }
             for argument in command.get_arguments() {
                 let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
                 assert!(

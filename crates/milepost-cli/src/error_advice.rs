@@ -1,5 +1,5 @@
-//! Maps each library error to an exit code and a hint. The match names every variant, so a new variant does not
-//! compile until it has both. Messages and reason codes belong to the library.
+//! Maps each library error to an exit code and a hint. The match names every variant, so a new variant does
+//! not compile until it has both. Messages and reason codes belong to the library.
 
 use milepost::interop::InteropError;
 use milepost::model::{RunId, ValidationError};

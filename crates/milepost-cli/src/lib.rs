@@ -1,5 +1,5 @@
-//! The command line of Milepost as a library, so that cargo compiles it alongside the library `milepost`.
-//! Its only public item is [`main`], which the binary calls. Programs should use the crate `milepost` instead.
+//! The command line of Milepost as a library, so that cargo compiles it alongside the library `milepost`. Its
+//! only public item is [`main`], which the binary calls. Programs should use the crate `milepost` instead.
 
 mod agents;
 mod cli;

@@ -1,19 +1,17 @@
-//! `completions`: prints the completion script of a shell.
+//! `completions`: prints a shell completion script.
 
 use crate::completion;
 use crate::error::{CommandError, Result};
 use crate::present::reference::CompletionsDocument;
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 ///
 /// The script calls milepost for candidates at every completion: commands, flags, runs, checkpoints, tags and
 /// stores. Values are read only from a store that you trust. Print the script again after an update.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  milepost completions bash > ~/.local/share/bash-completion/completions/milepost\n  \
+#[command(after_help = "Examples:\n  echo 'eval \"$(milepost completions bash)\"' >> ~/.bashrc\n  \
                         milepost completions zsh > ~/.zfunc/_milepost   # a folder of fpath\n  \
-                        milepost completions fish > ~/.config/fish/completions/milepost.fish"
-)]
+                        milepost completions fish > ~/.config/fish/completions/milepost.fish")]
 pub(crate) struct CompletionsArgs {
     /// Shell to print the script for
     #[arg(value_name = "SHELL", value_parser = clap::builder::PossibleValuesParser::new(completion::shell_names()))]

@@ -16,8 +16,8 @@ use crate::present::transfer::CopyDocument;
 /// so an interrupted copy can be repeated.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  milepost copy --from sqlite:.milepost/milepost.db --to files:/backup/checkpoints --verify\n  \
-                        milepost copy --from files:/backup/checkpoints --to sqlite:restored.db\n\n\
+    after_help = "Examples:\n  milepost copy --from sqlite:milepost.db --to files:/backup/runs --verify\n  \
+                        milepost copy --from files:/backup/runs --to sqlite:restored.db\n\n\
                         Exit codes: 3 if damaged checkpoints were skipped, 5 if --verify finds a difference."
 )]
 pub(crate) struct CopyArgs {

@@ -10,8 +10,8 @@ use crate::present::saved::{ChangeDocument, ChangeResult};
 ///
 /// The decision is durable when the command returns and is part of every later checkpoint.
 #[derive(Debug, Serialize, clap::Args)]
-#[command(after_help = "Examples:\n  milepost decide \"SQLite is the default store\"\n  \
-                        milepost decide \"files are the default store\" --supersedes \"SQLite is the default store\"")]
+#[command(after_help = "Examples:\n  milepost decide \"use SQLite\"\n  \
+                        milepost decide \"use plain files\" --supersedes \"use SQLite\"")]
 pub(crate) struct DecideArgs {
     /// Decision
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]

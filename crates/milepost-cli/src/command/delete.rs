@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::present::format;
 use crate::present::run::DeleteDocument;
 
-/// Delete a run with all its checkpoints
+/// Delete a run and all its checkpoints
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost delete nightly --dry-run\n  milepost delete nightly --yes")]
 pub(crate) struct DeleteArgs {

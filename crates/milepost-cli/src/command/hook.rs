@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::hook;
 use crate::present::Output;
 
-/// Record an event of an agent (called by its hooks)
+/// Record an agent's event (called by its hooks)
 ///
 /// Reads the agent's JSON from stdin. Prints only what the agent's protocol allows, and exits 0 even if the
 /// store is busy, full or damaged: `milepost status` and the agent's next session report such problems. Does

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::transfer::{ImportDocument, Patch};
 
-/// Import checkpoints of another tool
+/// Import checkpoints from another tool
 ///
 /// Formats: pai (a folder of phase checkpoints), nova26 (a SQLite file), snapshot (a tree with latest.json
 /// and history/), aiwg (numbered files), markdown (briefs), jsonl and bundle (Milepost's own), and auto,

@@ -21,7 +21,7 @@ pub(crate) struct ManArgs {
     /// Command whose page to print
     #[arg(value_name = "COMMAND", conflicts_with = "install", add = Values::Command)]
     command: Vec<String>,
-    /// Folder to write all pages to
+    /// Write all pages to this folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     install: Option<PathBuf>,
 }

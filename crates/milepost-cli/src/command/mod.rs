@@ -113,7 +113,7 @@ commands! {
         Runs(runs::RunsArgs),
         Summary(summary::SummaryArgs),
     }
-    "Set-up" {
+    "Setup" {
         Init(init::InitArgs),
         Agents(agents::AgentsArgs) => agents::run,
         Trust(trust::TrustArgs),

@@ -21,7 +21,7 @@ use crate::supervise::{self, SupervisedCommand};
 /// 100.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost record -- make test\n  \
-                        milepost record --kind tool_use --name edit --result WARN --duration-ms 120 --summary \"2 hunks\"")]
+                        milepost record --kind tool_use --name edit --result WARN --duration-ms 120")]
 pub(crate) struct RecordArgs {
     /// Kind: shell, slash_command or tool_use [default with a command: shell]
     #[arg(long, value_name = "KIND", required_unless_present = "command", add = Values::Words(OutcomeKind::NAMES))]

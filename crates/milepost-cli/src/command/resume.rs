@@ -30,7 +30,7 @@ const BUDGET: u64 = 2000;
 
 /// Show what was interrupted, why, and the brief to continue with
 ///
-/// Without RUN, uses the run that was interrupted last in this worktree. Changes nothing unless a flag asks
+/// Without RUN, uses the most recently interrupted run of this worktree. Changes nothing unless a flag asks
 /// for it. Exits with 4 if there is nothing to resume, and with 3 if the newest checkpoint is damaged and an
 /// older one is used.
 #[derive(Debug, Default, clap::Args)]
@@ -42,10 +42,10 @@ pub(crate) struct ResumeArgs {
     /// Run to resume [default: the one that was interrupted last in this worktree]
     #[arg(value_name = "RUN", conflicts_with = "from", add = Values::Run)]
     pub(super) target: Option<String>,
-    /// Maximum number of tokens of the brief [default: 2000]
+    /// Maximum length of the brief, in tokens [default: 2000]
     #[arg(long, value_name = "N")]
     pub(super) budget: Option<u64>,
-    /// Only test whether it can be continued: exit 0 if so, 4 if not
+    /// Only test whether the run can be continued: exit 0 if so, 4 if not
     #[arg(long, conflicts_with_all = ["start", "with", "rerun", "dismiss", "from"])]
     pub(super) check: bool,
     /// Output: md prints only the brief, json everything
@@ -55,7 +55,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, group = "act")]
     pub(super) start: bool,
     #[arg(
-        help = format!("Change to its worktree and start this agent with the brief: {}", agent_names()),
+        help = format!("Start an agent with the brief, in the worktree of the run: {}", agent_names()),
         long,
         value_name = "AGENT",
         group = "act",

@@ -30,7 +30,7 @@ use crate::supervise::{ProgramExit, SupervisedCommand};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost run -- make all\n  \
                         milepost run --watch docs --events events.jsonl -- ./agent.sh\n  \
-                        milepost run --rejoin --run nightly --every 10m --title \"nightly build\" -- ./nightly.sh\n\n\
+                        milepost run --rejoin --run nightly --every 10m -- ./nightly.sh\n\n\
                         Intervals that work well: 10 to 15 minutes for work of less than an hour, 15 to 20 minutes up \
                         to 3 hours, 20 to 30 minutes up to 6 hours, then 30 minutes.\n\n\
                         Exit codes: the command's own, 128 plus the signal number if a signal ended it, 125 if milepost \
@@ -51,13 +51,13 @@ pub(crate) struct RunArgs {
     /// Folder whose files and sizes to record (repeatable) [default: .aiwg if it exists]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     watch: Vec<PathBuf>,
-    /// File to append a line of JSON to for each checkpoint
+    /// Append one line of JSON per checkpoint to this file
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     events: Option<PathBuf>,
-    /// Do not record git, watched folders and memory
+    /// Do not record git, watched folders or memory
     #[arg(long)]
     no_capture: bool,
-    /// If milepost cannot save, do not start the command, or exit with 125 at the end
+    /// Do not start the command if the first save fails, and exit with 125 if a later one fails
     #[arg(long)]
     strict: bool,
     /// Command to run

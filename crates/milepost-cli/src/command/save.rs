@@ -57,7 +57,7 @@ pub(crate) struct SaveArgs {
     /// (- reads stdin)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) brief: Option<Content>,
-    /// Do not record git, watched folders and memory
+    /// Do not record git, watched folders or memory
     #[arg(long)]
     pub(super) no_capture: bool,
     /// Do not redact keys, tokens and passwords

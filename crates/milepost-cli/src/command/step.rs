@@ -33,7 +33,7 @@ pub(crate) struct StepArgs {
     /// Id of the step
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// File of the plan
+    /// Plan file
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(super) plan: Option<String>,
     /// Number of the step in the plan

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::present::damage::VerifyDocument;
 
-/// Verify all checkpoints, those of a run, or one
+/// Verify all checkpoints, the checkpoints of a run, or one
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost verify\n  milepost verify --run nightly\n  milepost verify latest --json"

@@ -1,5 +1,5 @@
-//! Formats values for people: ages, sizes, counts, paths, colours and wrapped text. Escapes recorded text with
-//! `escape`.
+//! Formats values for people: ages, sizes, counts, paths, colours and wrapped text. Escapes recorded text
+//! with `escape`.
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;

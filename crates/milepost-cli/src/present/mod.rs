@@ -314,8 +314,8 @@ impl Output {
         !self.json && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks a question on the controlling terminal, even if stdin and stderr are redirected. Returns `None` if
-    /// there is no terminal. `--yes` skips the question, but also requires a terminal.
+    /// Asks a question on the controlling terminal, even if stdin and stderr are redirected. Returns `None`
+    /// if there is no terminal. `--yes` skips the question, but also requires a terminal.
     pub(crate) fn confirm_on_terminal(&self, question: &str) -> Option<bool> {
         if self.collected.is_some() {
             return None;

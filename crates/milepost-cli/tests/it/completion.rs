@@ -119,7 +119,7 @@ fn completion_changes_nothing() {
         line.iter().for_each(|words| drop(candidates(&env, words)));
         assert!(tree(&env.path("")).is_empty(), "without a store nothing is made");
         env.save(&["one", "--run", "r", "--tag", "t"]);
-        // Readers may change only the SQLite index in shared memory.
+        // Readers may change only the WAL index (`-shm`).
         let is_kept = |(path, _): &(std::path::PathBuf, Vec<u8>)| !path.to_string_lossy().ends_with("-shm");
         let files =
             |env: &TestEnvironment| tree(&env.path("")).into_iter().filter(is_kept).collect::<Vec<_>>();
@@ -140,7 +140,7 @@ fn a_foreign_store_offers_nothing() {
     for words in [&["runs", ""][..], &["show", ""], &["list", "--tag", ""], &["--store", &url, "runs", ""]] {
         assert!(values(&env, words).is_empty(), "{words:?}");
     }
-    // Neither does a store that the project's own settings name.
+    // A store that the project's own settings name offers nothing either.
     env.write("milepost.toml", "store = \"sqlite:elsewhere.db\"\n");
     assert!(values(&env, &["runs", ""]).is_empty());
 }
@@ -164,8 +164,8 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a shell. Returns `None` and prints a notice if the shell is missing, or `script`, which creates the
-    /// terminal.
+    /// Starts a shell. Returns `None` and prints a notice if the shell is missing, or `script`, which creates
+    /// the terminal.
     #[allow(clippy::print_stdout, reason = "the notice about a skipped test")]
     fn start(env: &TestEnvironment, shell: &str) -> Option<Self> {
         let program = shell.split(' ').next().unwrap();

@@ -182,7 +182,7 @@ fn mistakes_on_the_command_line() {
     "#);
     insta::assert_snapshot!(table.row("a duration in words", &saved, &["runs", "--since", "yesterday"], 2, "usage"), @r#"
     Error: --since: "yesterday" is not a duration such as 30s, 5m, 12h, 14d or 2w (usage)
-    Hint: give a number and a unit: s, m, h, d or w
+    Hint: use a number and a unit: s, m, h, d or w
     "#);
     insta::assert_snapshot!(table.row("an interval without a unit", &empty, &["run", "--every", "10", "--", "true"], 125, "usage"), @r#"
     Error: --every: "10" is not a duration such as 30s, 5m, 12h, 14d or 2w (usage)

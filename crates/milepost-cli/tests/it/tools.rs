@@ -26,7 +26,7 @@ fn help_shows_every_command_in_its_group() {
         groups,
         [
             "Everyday",
-            "Set-up",
+            "Setup",
             "Reporting progress",
             "Housekeeping",
             "Moving data",

@@ -1,5 +1,5 @@
-//! Finds the most recent failed outcome whose command has not passed since. Searches a run's newest checkpoints
-//! and the runs that it continues.
+//! Finds the most recent failed outcome whose command has not passed since. Searches a run's newest
+//! checkpoints and the runs that it continues.
 
 use super::{Milepost, Reference};
 use crate::Error;

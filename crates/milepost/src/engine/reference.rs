@@ -15,8 +15,8 @@ pub enum Reference {
     Latest(u64),
     /// `RUN@12`: the checkpoint with this sequence number in a run.
     Numbered(RunId, u64),
-    /// An id or short id, the unique start of either, a tag, or the id it was imported under. The name of a run
-    /// refers to its newest checkpoint.
+    /// An id or short id, the unique start of either, a tag, or the id it was imported under. The name of a
+    /// run refers to its newest checkpoint.
     Name(String),
 }
 

@@ -43,8 +43,8 @@ impl ShownCheckpoint {
 }
 
 impl Milepost {
-    /// Reads a checkpoint. Only `latest` and the name of a run fall back to an older intact checkpoint; any other
-    /// reference means exactly that checkpoint.
+    /// Reads a checkpoint. Only `latest` and the name of a run fall back to an older intact checkpoint; any
+    /// other reference means exactly that checkpoint.
     pub fn show(&self, reference: &Reference, run: Option<&RunId>) -> Result<ShownCheckpoint, Error> {
         if *reference == Reference::Latest(0) {
             return self.newest_intact(run, |_| true);

@@ -119,8 +119,9 @@ impl CheckpointId {
     /// Where the random part of a generated id begins.
     pub(crate) const SHORT_START: usize = 23;
 
-    /// The random part of a generated id. It identifies the checkpoint in lists, and any unique start of it is
-    /// accepted as a reference. Ids that were not generated here, such as imported ones, have no short form.
+    /// The random part of a generated id. It identifies the checkpoint in lists, and any unique start of it
+    /// is accepted as a reference. Ids that were not generated here, such as imported ones, have no short
+    /// form.
     pub fn short(&self) -> Option<&str> {
         random_part(&self.0, "cp_", Self::SHORT_START, 12)
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The program of an example, built if needed: `cargo test` builds it, but a narrower `cargo` command may not.
+/// The program of an example, built if needed: `cargo test` builds it, but a narrower `cargo` command may
+/// not.
 fn example(name: &str) -> Command {
     let own = std::env::current_exe().unwrap();
     let built: PathBuf = own.parent().unwrap().parent().unwrap().join("examples").join(name);

@@ -1,5 +1,5 @@
-//! Finds the fenced code blocks of a Markdown page, the directives before them, and the commands with their expected
-//! output in `console` blocks. Reads text only; runs nothing.
+//! Finds the fenced code blocks of a Markdown page, the directives before them, and the commands with their
+//! expected output in `console` blocks. Reads text only; runs nothing.
 
 use std::ops::Range;
 
@@ -155,7 +155,7 @@ fn directive(text: &str) -> Result<Directive, String> {
         ("setup", commands) => Ok(Directive::Setup(commands.to_owned())),
         ("file", name) => Ok(Directive::File(name.to_owned())),
         ("skip", reason) if !SKIP_REASONS.iter().any(|start| reason.starts_with(start)) => {
-            Err(format!("`{reason}` is not a reason to skip; reasons begin with: {}", SKIP_REASONS.join(", ")))
+            Err(format!("`{reason}` is not a reason to skip; use one of: {}", SKIP_REASONS.join(", ")))
         }
         ("skip", reason) => Ok(Directive::Skip(reason.to_owned())),
         _ => Err(format!(

@@ -1,15 +1,15 @@
 //! Runs every example of README.md and docs/*.md with the real binary and compares its output with the page.
 //!
 //! - `console` blocks: each line after `$ ` is run, in one shell per page, and its output is compared. Ids,
-//!   times, sizes and similar values only have to be of the same kind. `…` matches any text, and on a separate
-//!   line it matches any number of lines.
+//!   times, sizes and similar values only have to be of the same kind. `…` matches any text, and on a
+//!   separate line it matches any number of lines.
 //! - `sh` blocks: the binary parses their `milepost` commands. `toml` blocks are loaded as settings, `json`
 //!   blocks are parsed, and `rust` blocks must be doc tests of the library. Blocks in other languages need a
 //!   directive `file` or `skip`.
 //! - Comments before a block are directives for this test: `<!-- example: setup COMMANDS -->`,
 //!   `<!-- example: new project [git] -->`, `<!-- example: file NAME -->` and
-//!   `<!-- example: skip needs a network -->` (or an agent, a terminal, root). Set-up commands find the files of
-//!   the repository below `$REPOSITORY`.
+//!   `<!-- example: skip needs a network -->` (or an agent, a terminal, root). Set-up commands find the files
+//!   of the repository below `$REPOSITORY`.
 //!
 //! `UPDATE_DOCS=1` writes the output into the pages instead. `DOC_PAGE=docs/config.md` checks only that page.
 
@@ -29,7 +29,8 @@ use markdown::{Block, Directive, Example};
 use shell::Shell;
 use values::Ids;
 
-/// Programs that examples use. The pages are not checked if one is missing; `cargo xtask setup` installs them.
+/// Programs that examples use. The pages are not checked if one is missing; `cargo xtask setup` installs
+/// them.
 const PROGRAMS: [&str; 5] = ["flock", "git", "jq", "python3", "sqlite3"];
 
 /// Number of pages to check at the same time.
@@ -168,8 +169,8 @@ fn with_replacements(page: &str, replacements: &[(Range<usize>, Vec<String>)]) -
     lines.join("\n") + "\n"
 }
 
-/// Rewrites a page until its examples pass. Another pass is needed if a value that is compared only by its kind,
-/// such as a short id, happens to look like a word.
+/// Rewrites a page until its examples pass. Another pass is needed if a value that is compared only by its
+/// kind, such as a short id, happens to look like a word.
 fn update_page(name: &str, mut page: String) -> (String, Report) {
     let mut report = check_page(name, &page);
     for _ in 0..REWRITES {

@@ -1,5 +1,5 @@
-//! A shell in a temporary project that runs the commands of a page in order. Its working directory and variables
-//! persist between commands.
+//! A shell in a temporary project that runs the commands of a page in order. Its working directory and
+//! variables persist between commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -111,8 +111,8 @@ impl Shell {
         }
     }
 
-    /// The output as a page shows it: the home folder is `~`, even in a path that is truncated at its start, and
-    /// the shell's own messages do not name the command file.
+    /// The output as a page shows it: the home folder is `~`, even in a path that is truncated at its start,
+    /// and the shell's own messages do not name the command file.
     fn as_shown(&self, text: &str) -> String {
         let file = regex::escape(&self.control.path().join("command").to_string_lossy());
         let own_messages =

@@ -1,11 +1,12 @@
-//! Checks blocks that are not run: the options of `milepost` commands in shell scripts, settings in TOML, and JSON.
-//! Rust code must be compiled by the documentation tests of the library.
+//! Checks blocks that are not run: the options of `milepost` commands in shell scripts, settings in TOML, and
+//! JSON. Rust code must be compiled by the documentation tests of the library.
 
 use serde_json::Value;
 
 use crate::TestEnvironment;
 
-/// Lets the binary parse every `milepost` command of a script without running it. Returns the number of commands.
+/// Lets the binary parse every `milepost` command of a script without running it. Returns the number of
+/// commands.
 pub(super) fn check_script(script: &str) -> Result<usize, String> {
     let commands = milepost_commands(script);
     for arguments in &commands {
@@ -14,7 +15,8 @@ pub(super) fn check_script(script: &str) -> Result<usize, String> {
     Ok(commands.len())
 }
 
-/// With `--help` at the end, the binary parses the arguments and then prints help instead of running the command.
+/// With `--help` at the end, the binary parses the arguments and then prints help instead of running the
+/// command.
 fn check_arguments(arguments: &[String]) -> Result<(), String> {
     let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // A variable may contain a number.
@@ -116,8 +118,8 @@ fn simple_commands(script: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// Loads TOML with Milepost settings as the project's file, or as the user's file if it contains settings that are
-/// allowed only there. Other TOML must only parse.
+/// Loads TOML with Milepost settings as the project's file, or as the user's file if it contains settings
+/// that are allowed only there. Other TOML must only parse.
 pub(super) fn check_toml(text: &str) -> Result<(), String> {
     let table: toml::Table = text.parse().map_err(|e| format!("invalid TOML: {e}"))?;
     let mut env = TestEnvironment::new();

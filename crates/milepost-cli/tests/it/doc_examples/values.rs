@@ -1,5 +1,6 @@
-//! Compares one line of a page with one line of output. Values that vary from run to run, such as ids, times and
-//! sizes, are equal if they are of the same kind. An id on the page must match the same id throughout the page.
+//! Compares one line of a page with one line of output. Values that vary from run to run, such as ids, times
+//! and sizes, are equal if they are of the same kind. An id on the page must match the same id throughout the
+//! page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -9,8 +10,8 @@ use regex::{Captures, Regex};
 /// Marks text or lines that a page elides.
 pub(super) const ELLIPSIS: &str = "…";
 
-/// The values that vary from run to run, in order of precedence. Patterns that begin or end with plain words are
-/// recognised by these words.
+/// The values that vary from run to run, in order of precedence. Patterns that begin or end with plain words
+/// are recognised by these words.
 const KINDS: &[&str] = &[
     CHECKPOINT_ID,
     RUN_ID,
@@ -125,8 +126,8 @@ fn looks_random(word: &str) -> bool {
     word.contains(|c: char| c.is_ascii_digit()) && word.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// A pattern for literal text. The width of the space between words does not matter, and an ellipsis matches any
-/// text.
+/// A pattern for literal text. The width of the space between words does not matter, and an ellipsis matches
+/// any text.
 fn literal(text: &str) -> String {
     let mut pattern = String::new();
     let mut spaces = false;
@@ -150,7 +151,8 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Binds an id of the page to one of the output. Returns false if one of them is already bound to another.
+    /// Binds an id of the page to one of the output. Returns false if one of them is already bound to
+    /// another.
     pub(super) fn bind(&mut self, page: &str, output: &str) -> bool {
         let pairs: Vec<_> = forms(page).into_iter().zip(forms(output)).collect();
         let free =

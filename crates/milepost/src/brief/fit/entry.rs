@@ -1,5 +1,5 @@
-//! One line of the page that can be shortened or removed. Its tokens are counted lazily; shortenings requested
-//! before the first count are queued.
+//! One line of the page that can be shortened or removed. Its tokens are counted lazily; shortenings
+//! requested before the first count are queued.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
 //! Writes commits: the documents, then one line in the log, then `latest.json`. Then removes dropped files.
-//! A commit is written completely or not at all. The caller must hold the lock.
+//! A commit becomes durable completely or not at all. The caller must hold the lock.
 //! Steps after the log line may fail: `latest.json` is derived, and `Repair` removes leftover files.
 
 use std::collections::HashSet;
