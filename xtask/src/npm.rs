@@ -1,5 +1,5 @@
-//! Installs programs from the npm registry, each into its own folder below `target/`.
-//! Changes nothing else on the machine.
+//! Installs programs from the npm registry, each into its own folder under `target/`. Changes nothing else on
+//! the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

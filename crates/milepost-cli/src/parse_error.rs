@@ -1,5 +1,6 @@
 //! Converts errors of the argument parser to the form of all other errors. Takes a clap error and the
-//! arguments, returns a `CommandError` with a hint. Must read only clap's kinds and contexts, never its text.
+//! arguments, and returns a `CommandError` with a hint. Must read only clap's kinds and contexts, never its
+//! text.
 
 use std::error::Error as _;
 use std::ffi::OsString;

@@ -80,7 +80,7 @@ fn without_null(members: &mut Map<String, Value>) {
     }
 }
 
-/// Replaces a choice of constants, each with its description, by a plain list of values.
+/// Replaces a choice of constants, each with its description, with a plain list of values.
 fn flatten_choice(members: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = members.get("oneOf") else { return };
     let values: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();

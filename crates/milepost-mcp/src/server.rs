@@ -29,8 +29,8 @@ them. Errors have a reason_code and a hint.";
 
 pub(crate) struct Server {
     handler: Arc<dyn ToolHandler>,
-    /// Held during a call. Calls run one at a time, in the order in which they arrived: concurrent calls
-    /// would only wait for each other at the store, some of them for too long.
+    /// Held during a call. Calls run one at a time, in the order they arrived: concurrent calls would only
+    /// wait for each other at the store, some of them for too long.
     turn: tokio::sync::Mutex<()>,
 }
 

@@ -24,7 +24,7 @@ use crate::message::{self, ParsedLine};
 pub(crate) struct LineTransport<R, W> {
     lines: LineReader<BufReader<R>>,
     output: Arc<Mutex<W>>,
-    /// Requests that were read and whose responses are not written yet.
+    /// Requests that have been read but not yet answered.
     unanswered: watch::Sender<HashSet<RequestId>>,
     /// Error responses that the transport writes itself. A separate task writes each one: rmcp drops the
     /// future of `receive` when it has other work, which would truncate a line.

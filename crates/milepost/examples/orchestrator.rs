@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn execute(task: &str, state: &mut Build, run: &Run, crash_in: Option<&str>) -> Result<(), milepost::Error> {
     state.half_done = Some(task.to_owned());
-    // This is cheap: the next checkpoint stores the state, at the latest that of the auto-save timer.
+    // This is cheap: the state is stored with the next checkpoint, no later than the next auto-save.
     run.put(state)?;
     if crash_in == Some(task) {
         eprintln!("crashing in {task}");

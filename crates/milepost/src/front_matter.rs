@@ -1,4 +1,4 @@
-//! The front matter of a brief: `key: value` lines between two `---` lines. Takes the start of a document,
+//! The front matter of a brief: `key: value` lines between two `---` lines. Takes the start of a document and
 //! returns the range of the block and its fields, with warnings about unusual input. Values are raw strings,
 //! never dates or numbers.
 

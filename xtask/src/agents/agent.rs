@@ -1,6 +1,6 @@
-//! The tested agents: the npm package of each, and the settings with which it runs unattended against the
-//! test endpoint. API keys are dummies. The flags that bypass an agent's approvals must not be used outside
-//! this sandbox.
+//! The tested agents: the npm package of each, and the settings it needs to run unattended against the test
+//! endpoint. API keys are dummies. The flags that bypass an agent's approvals must not be used outside this
+//! sandbox.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,8 +61,8 @@ pub(super) static AGENTS: [Agent; 4] = [
     },
 ];
 
-/// OpenCode installs this package next to its plugins before anything else. Offline, it would wait a long
-/// time for it.
+/// OpenCode installs this package next to its plugins before anything else. Offline, OpenCode would wait a
+/// long time for the download.
 const OPENCODE_PLUGIN: &str = "@opencode-ai/plugin";
 
 impl Agent {

@@ -1,6 +1,6 @@
 //! `cargo xtask agents [NAME…]`: runs the real agents, from npm, against a model endpoint on 127.0.0.1. Each
 //! agent is killed while it works. The first request of the next session must then describe the unfinished
-//! work. The agents are installed below `target/`; after that, only the loopback is reachable, and every home
+//! work. The agents are installed under `target/`; after that, only the loopback is reachable, and every home
 //! is empty.
 
 mod agent;

@@ -4,7 +4,8 @@ use std::process::{Command, Stdio};
 
 use crate::shell::is_root;
 
-/// A command to which a program and its arguments are appended; `None` if this machine does not permit it.
+/// A command that runs the program appended to it without network access; `None` if this machine does not
+/// permit it.
 pub(super) fn command() -> Option<Command> {
     let start = || {
         let mut command = Command::new("unshare");

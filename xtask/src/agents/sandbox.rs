@@ -33,7 +33,7 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Uses a folder below `target/`, because Codex does less in the folder for temporary files.
+    /// Uses a folder under `target/`, because Codex does less in the folder for temporary files.
     pub(super) fn new(milepost: &Path) -> Result<Self> {
         let all = root().join("target/agents/places");
         std::fs::create_dir_all(&all)?;

@@ -45,7 +45,7 @@ fn paths(line: &str) -> impl Iterator<Item = &str> {
     quoted.filter(path).map(|text| text.trim_end_matches('/'))
 }
 
-/// Every crate, and every folder below its sources.
+/// Every crate, and every folder under its sources.
 fn modules(tree: &Tree) -> BTreeSet<String> {
     let mut modules = BTreeSet::new();
     for file in tree.modules() {

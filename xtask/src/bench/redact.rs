@@ -1,4 +1,4 @@
-//! Benchmark: redaction of 100 KB of text, ordinary, full of secrets or hostile, against a limit in
+//! Benchmark: redaction of 100 KB of text (ordinary, full of secrets, or hostile), with a limit in
 //! milliseconds.
 
 use std::hint::black_box;

@@ -41,8 +41,8 @@ fn run_writers(processes: usize, saves: usize) -> Result<Sample> {
     Ok(sample)
 }
 
-/// `cargo xtask writer FOLDER N`: one of the processes. Prints the nanoseconds of each save, one number per
-/// line.
+/// `cargo xtask writer FOLDER N`: one of the processes. Prints the duration of each save in nanoseconds, one
+/// per line.
 pub fn writer(folder: &str, saves: &str) -> Result<()> {
     let engine = open(std::path::Path::new(folder))?;
     let run = "writer".parse()?;

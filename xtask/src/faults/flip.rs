@@ -140,8 +140,8 @@ impl Baseline {
         Ok(())
     }
 
-    /// Checks the effects of damage elsewhere: it is reported or has no effect, and every checkpoint that is
-    /// not reported can be read.
+    /// Checks the effects of damage that is not aimed at one checkpoint: it is reported or harmless, and
+    /// every checkpoint not reported as damaged can be read.
     pub fn check_other_damage(&self) -> Result<FlipEffect> {
         let mp = open(&self.url)?;
         let report = mp.verify(&VerifyScope::Store, &mut |_| {})?;

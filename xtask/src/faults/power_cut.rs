@@ -96,7 +96,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     )))
 }
 
-/// Orders the cut after a delay. Returns the time just before the order.
+/// Triggers the power cut after a delay. Returns the time just before the trigger.
 fn shut_down(disk: &Path, after: Duration) -> Result<Instant> {
     let mut python = Command::new("python3");
     let mut child =

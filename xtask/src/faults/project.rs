@@ -91,7 +91,7 @@ impl Project {
         self.with_settings(&format!("store = {url:?}\n"))
     }
 
-    /// Uses another state folder, such as that of a user who has never used the program.
+    /// Uses another state folder, for example of a user who has never run the program.
     pub fn with_state(mut self, state: &Path) -> Self {
         self.state = state.to_owned();
         self
@@ -110,7 +110,7 @@ impl Project {
         }
     }
 
-    /// Options with which the library opens the store as the user who runs the binary.
+    /// Options for opening the store through the library as the user who runs the binary.
     pub fn options(&self, create: bool) -> Result<OpenOptions> {
         let user_state = Some(UserState::at(self.state.join("milepost"))?);
         Ok(OpenOptions::new().create(create).user_state(user_state))
@@ -244,7 +244,7 @@ pub fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// Calls `seen` with every file below a folder.
+/// Calls `seen` with every file under a folder.
 pub fn walk(folder: &Path, seen: &mut dyn FnMut(&Path)) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

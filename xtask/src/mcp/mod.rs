@@ -1,5 +1,5 @@
 //! `cargo xtask mcp`: tests the real server with the official clients. The MCP Inspector's command-line mode
-//! and the Python SDK list and call every tool. Both are installed below `target/`, from npm and PyPI;
+//! and the Python SDK list and call every tool. Both are installed under `target/`, from npm and PyPI;
 //! nothing else changes.
 
 use std::collections::BTreeSet;
@@ -12,8 +12,7 @@ use serde_json::Value;
 use crate::npm;
 use crate::shell::{cargo, is_installed, read_output, root, run_program};
 
-/// Calls of every tool, in an order in which each of them succeeds. Arguments have the Inspector's form
-/// `name=value`.
+/// Calls to every tool, ordered so that each one succeeds. Arguments use the Inspector's `name=value` form.
 const CALLS: [(&str, &[&str]); 11] = [
     ("save", &["summary=parser half done", "phase=BUILD", "phase_number=4", "tag=[\"half\"]"]),
     ("tasks", &["tasks=[{\"id\":\"parse\",\"status\":\"in_progress\",\"title\":\"Parser\"}]"]),

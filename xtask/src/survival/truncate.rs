@@ -8,8 +8,7 @@ fn fits(text: &str, budget: u64) -> bool {
     TokenCounter::default().tokens(text) <= budget
 }
 
-/// The largest n up to `of` for which `fits` is true. Requires that a smaller n always fits if a larger one
-/// does.
+/// The largest n up to `of` for which `fits` is true. If some n fits, every smaller n must fit too.
 fn most(of: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, of);
     while low < high {

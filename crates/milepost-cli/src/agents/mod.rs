@@ -17,7 +17,7 @@ pub(crate) use self::spec::{AgentSpec, AnswerFormat, EventFormat, Roots, Scope, 
 /// A supported agent.
 pub(crate) type Agent = &'static AgentSpec;
 
-/// All supported agents, in the order in which they are listed.
+/// All supported agents, in the order they are listed.
 pub(crate) static AGENTS: &[Agent] = &[
     &claude::SPEC,
     &gemini::SPEC,

@@ -53,7 +53,7 @@ pub(crate) enum EventFormat {
     /// The format that Claude Code, Gemini and Codex share, with `hook_event_name`, `session_id` and other
     /// fields.
     Shared(&'static [HookedEvent]),
-    /// A format of the agent's own, and its parser.
+    /// The agent's own format, with its parser.
     Own(fn(&Value, &ToolNames) -> Option<HookEvent>),
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct ToolNames {
     pub(crate) todo: &'static [(&'static str, TodoFormat)],
 }
 
-/// The format in which an agent expects a hook's output.
+/// The format an agent expects for a hook's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerFormat {
     /// `{"systemMessage", "hookSpecificOutput": {"hookEventName", "additionalContext"}}`.

@@ -1,4 +1,4 @@
-//! `step`: records that a step of a plan begins or ends, and saves a checkpoint.
+//! `step`: records the start or end of a plan step, and saves a checkpoint.
 
 use milepost::Error;
 use milepost::model::{StepChange, StepStatus, ValidationError};
@@ -17,7 +17,7 @@ const VERBS: [(&str, StepStatus); 4] = [
     ("skip", StepStatus::Skipped),
 ];
 
-/// Record that a step of a plan begins or ends, and save
+/// Record the start or end of a plan step, and save
 ///
 /// Prints the checkpoint's id. `done` and `fail` need a step that has begun; `skip` does not. Steps may
 /// overlap.

@@ -1,5 +1,5 @@
 //! Finds candidates for the value of an argument. Takes the kind of value, the global flags and the word so
-//! far, returns the candidates that begin with the word. Opens the store read-only, and only if the user
+//! far, and returns the candidates that begin with the word. Opens the store read-only, and only if the user
 //! trusts it. Any failure means no candidates.
 
 use std::collections::BTreeSet;
@@ -87,8 +87,8 @@ fn stores(global: &Global) -> Vec<CompletionCandidate> {
     all
 }
 
-/// Opens the store of the project and reads candidates from it; none if it is missing, foreign or cannot be
-/// read.
+/// Opens the project's store and reads candidates from it. Returns none if the store is missing, foreign or
+/// unreadable.
 fn from_store(
     global: &Global,
     read: impl FnOnce(&Milepost, &[RunId]) -> Option<Vec<CompletionCandidate>>,

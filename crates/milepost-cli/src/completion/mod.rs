@@ -1,5 +1,5 @@
 //! Shell completion of commands, flags, and values such as runs, checkpoints and tags. Takes the words of a
-//! command line, returns candidates in the format of the shell. Must not print messages or write anything,
+//! command line and returns candidates in the format of the shell. Must not print messages or write anything,
 //! and reads only a store that the user trusts.
 
 mod bash;

@@ -26,8 +26,8 @@ pub(crate) struct CaptureSettings {
 }
 
 impl CaptureSettings {
-    /// `base_folder` returns the folder, relative to the project's root, at which a file's relative paths
-    /// start.
+    /// `base_folder` returns the folder against which a file's relative paths are resolved, itself relative
+    /// to the project's root.
     pub(super) fn load<'p>(
         settings: &mut Settings<'_>,
         base_folder: impl Fn(&Origin) -> &'p Path,

@@ -49,18 +49,18 @@ impl Environment {
     }
 }
 
-/// The folder for the user's settings, by the platform's convention.
+/// The folder for the user's settings, following the platform's convention.
 fn config_folder() -> Option<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config", "APPDATA")
 }
 
-/// The folder for the user's state, by the platform's convention: trust, hook failures, records of agent
-/// setups.
+/// The folder for the user's state (trust, hook failures, records of agent setups), following the platform's
+/// convention.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     user_folder("XDG_STATE_HOME", ".local/state", "LOCALAPPDATA")
 }
 
-/// This program's own folder for the user: below an XDG folder, `Library/Application Support` or `%APPDATA%`.
+/// This program's own folder for the user: under an XDG folder, `Library/Application Support` or `%APPDATA%`.
 /// Does not query the user database, so there is no folder without `HOME`.
 fn user_folder(xdg: &str, below_home: &str, windows: &str) -> Option<PathBuf> {
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,5 +1,5 @@
-//! One configuration file: its values by dotted key, and warnings about unknown keys. Takes a path, returns
-//! the values or the reason not to use the file. Refuses links, devices and other users' files.
+//! One configuration file: its values by dotted key, and warnings about unknown keys. Takes a path and
+//! returns the values or the reason not to use the file. Refuses links, devices and other users' files.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! Guarded settings: values in a project's `milepost.toml` that need the user's trust, because someone else
-//! may have written the file. Takes the project's file and the user's, returns the guarded keys that the
+//! may have written the file. Takes the project's file and the user's, and returns the guarded keys that the
 //! project sets, with their values.
 
 use std::collections::BTreeMap;

@@ -104,7 +104,7 @@ impl Trust {
     }
 }
 
-/// The folder below which the path to a store must not contain links.
+/// The folder under which the path to a store must not contain links.
 fn base(url: &StoreUrl, paths: &ProjectPaths) -> PathBuf {
     let project = project(paths);
     if url.path().is_some_and(|path| path.starts_with(&project)) { project } else { paths.root.clone() }
@@ -124,8 +124,8 @@ pub(crate) fn trusted_entry(paths: &ProjectPaths, values: &Guarded) -> TrustedPr
     }
 }
 
-/// The key under which an accepted value is recorded. If the configuration file is below the project's root,
-/// the key includes its folder, because relative paths start there.
+/// The key under which an accepted value is recorded. If the configuration file is under the project's root,
+/// the key includes its folder, because relative paths are resolved against it.
 fn accepted_key(paths: &ProjectPaths, key: &str) -> String {
     match paths.config_folder().to_string_lossy() {
         root if root.is_empty() => key.to_owned(),

@@ -1,5 +1,5 @@
 //! The fallback for saves: if the store cannot be written, the save is queued in the outbox. Takes the result
-//! of writing to the store, returns where the save ended up. If the outbox fails too, the store's error is
+//! of writing to the store and returns where the save ended up. If the outbox fails too, the store's error is
 //! the one that is reported.
 
 use milepost::internal::clock::SystemClock;

@@ -1,5 +1,5 @@
-//! Opens a command's store, if it may be used, and imports saves from the outbox into it.
-//! Takes settings and whether the store is trusted, returns an engine or the reason why there is none.
+//! Opens a command's store, if it may be used, and imports saves from the outbox into it. Takes settings and
+//! whether the store is trusted, and returns an engine or the reason why there is none.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! What a person or an agent needs to continue a run: what it was doing, why it stopped, what comes next, and
-//! the brief. Takes an assessed run, returns facts and text within a size limit. Reads the current workspace
-//! and changes nothing.
+//! the brief. Takes an assessed run and returns facts and text within a size limit. Reads the current
+//! workspace and changes nothing.
 
 mod overview;
 mod wrap;
@@ -18,10 +18,10 @@ pub(crate) use self::wrap::{OVERHEAD, RecordOrigin, wrapped};
 use crate::context::Context;
 use crate::error::Result;
 
-/// Minimum token budget of a brief. Less has no room for anything useful.
+/// Minimum token budget of a brief. A smaller budget has no room for anything useful.
 const FEWEST: u64 = 60;
 
-/// The folder in which a run works. For a foreign run or store, this is the current project, not the recorded
+/// The folder a run works in. For a foreign run or store, this is the current project, not the recorded
 /// folder.
 pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
     let foreign = is_foreign(from) || context.foreign().is_some();

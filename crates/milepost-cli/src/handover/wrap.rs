@@ -1,5 +1,5 @@
 //! Marks recorded text for an agent, so that nothing in it is mistaken for a current instruction. Takes
-//! recorded text, returns it between markers that it cannot contain. This helps a model to tell data from
+//! recorded text and returns it between markers that it cannot contain. This helps a model to tell data from
 //! instructions; it is not a security barrier.
 
 use milepost::internal::model::random_suffix;

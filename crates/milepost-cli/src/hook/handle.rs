@@ -1,5 +1,5 @@
 //! Handles an agent's event: records it in the run of the agent's session, and builds the answer. Takes a
-//! parsed event, returns the text to print, if any. Derives the run id from the session id, so a hook need
+//! parsed event and returns the text to print, if any. Derives the run id from the session id, so a hook need
 //! not search for the run. The library's `AgentSession` decides what to record and when to make a checkpoint.
 
 use std::path::Path;
@@ -174,7 +174,7 @@ impl EventHandler<'_> {
         offer::answer(self.agent, &self.event.name, offer, mp, self.context)
     }
 
-    /// Returns the brief of the session's own run, after its context was compacted.
+    /// Returns the brief of the session's own run, after its context has been compacted.
     fn repeat_brief(&self) -> Result<Option<String>> {
         let mp = self.context.open_or_create()?;
         if !self.session(&mp).exists()? {

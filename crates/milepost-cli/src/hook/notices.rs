@@ -12,8 +12,8 @@ const FILE: &str = "no-store-notices.jsonl";
 /// Maximum size of the file. A larger file is replaced with a new one.
 const SIZE_LIMIT: u64 = 256 * 1024;
 
-/// Records that the notice was shown for a project without a store. Returns whether this is the first time,
-/// and `false` if it cannot be recorded, because the notice would then appear in every session.
+/// Records that the notice was shown for a project without a store. Returns whether this is the first time.
+/// Also returns `false` if it cannot be recorded, because otherwise the notice would appear in every session.
 pub(super) fn is_first_without_store(project: &Path) -> bool {
     let Some(state) = config::state_folder().and_then(|folder| UserState::at(folder).ok()) else {
         return false;

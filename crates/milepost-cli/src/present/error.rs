@@ -1,5 +1,5 @@
 //! Writes errors: `Error`, `Caused by` and `Hint` lines for people, one JSON line for programs. Takes a
-//! `CommandError`, returns the exit code.
+//! `CommandError` and returns the exit code.
 
 use std::error::Error as _;
 use std::io;

@@ -1,6 +1,6 @@
 //! Makes text safe for a terminal. Recorded text, file names, settings and arguments can contain escape
-//! sequences that retitle or clear a window, or reorder the text on a line. Takes text of any origin, returns
-//! text without such sequences, or JSON of the same value.
+//! sequences that retitle or clear a window, or reorder the text on a line. Takes text of any origin and
+//! returns text without such sequences, or JSON of the same value.
 
 use milepost::internal::brief::is_unsafe;
 

@@ -83,7 +83,7 @@ impl Document for TrustDocument {
             }
             Self::Offer(offer) => offer.describe(),
             Self::List(list) if list.stores.is_empty() => {
-                "No store was created or trusted on this machine yet.\n".to_owned()
+                "No store has been created or trusted on this machine yet.\n".to_owned()
             }
             Self::List(list) => {
                 let mut rows = Table::new(output, &[Column::new("STORE"), Column::new("SINCE")]);

@@ -1,5 +1,5 @@
-//! Runs another program in the foreground, and passes its streams, signals and exit code through.
-//! Takes a command, returns how it ended. Knows nothing about checkpoints and prints nothing itself.
+//! Runs another program in the foreground, and passes its streams, signals and exit code through. Takes a
+//! command and returns how it ended. Knows nothing about checkpoints and prints nothing itself.
 
 mod signals;
 mod tail;

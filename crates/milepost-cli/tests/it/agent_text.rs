@@ -222,7 +222,7 @@ fn a_continued_run_from_elsewhere_is_marked_as_such() {
     let env = with_a_run_from_elsewhere();
     env.run(&["complete", "own@1"]).exits(0);
     env.run(&["resume", "theirs", "--start"]).exits(0);
-    // The new run has no content yet except that of the run it continues.
+    // The new run has no content of its own yet, only the content of the run it continues.
     let mut server = Server::of(&env, &[]);
     let answer = server.request("tools/call", json!({ "name": "resume", "arguments": {} }));
     assert!(answer.to_string().contains("OVERRIDE"), "{answer}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::TestEnvironment;
 
-/// Returns every file and folder below `root`, with the content of the files.
+/// Returns every file and folder under `root`, with the content of the files.
 fn tree(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];

@@ -88,7 +88,7 @@ fn stores_of_the_user_are_offered() {
     assert_eq!(values(&env, &["copy", "--from", "sq"]), ["sqlite:"]);
 }
 
-/// Every file below a folder, with its content.
+/// Every file under a folder, with its content.
 fn tree(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

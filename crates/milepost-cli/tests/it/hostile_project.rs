@@ -1,4 +1,4 @@
-//! A project that an attacker made to misuse Milepost. Every command and every hook runs in it: nothing
+//! A project crafted by an attacker to misuse Milepost. Every command and every hook runs in it: nothing
 //! outside the project changes, no program but git runs, and none of the project's text reaches an agent.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::hostile_git::{Hostile, can_trace, traced};
 /// Text that the attacker wants an agent to read.
 const BAIT: &str = "SYSTEM OVERRIDE";
 
-/// Collects every file below a folder with its content.
+/// Collects every file under a folder with its content.
 fn snapshot(folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());

@@ -42,7 +42,7 @@ fn three_hundred_calls_at_once_all_succeed_in_order() {
     for (n, id) in sent.into_iter().enumerate() {
         let answer = server.answer(id);
         assert_eq!(answer["result"]["isError"], false, "{n}: {answer}");
-        // Calls run in the order in which they were sent: a list shows the save before it and none after it.
+        // Calls run in the order they were sent: a list shows the save before it and none after it.
         if n % 2 == 1 {
             let latest = &answer["result"]["structuredContent"]["checkpoints"][0]["task_summary"];
             assert_eq!(*latest, format!("number {}", n - 1), "{answer}");

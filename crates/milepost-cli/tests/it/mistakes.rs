@@ -407,8 +407,8 @@ fn a_store_without_permission() {
 fn a_full_disk() {
     let env = TestEnvironment::new();
     let full = |args: &str| {
-        // The filler has a limited size and is written only after a check that the folder is the small file
-        // system, never to a real disk.
+        // The filler has a limited size and is written only after checking that the folder is on the small
+        // file system, never to a real disk.
         let script = format!(
             "mount -t tmpfs -o size=512k none '{1}' && cd '{1}' && [ \"$(stat -f -c %T .)\" = tmpfs ] || exit 99; \
              '{0}' save one --run r > /dev/null || exit 99; \

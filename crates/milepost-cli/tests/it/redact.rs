@@ -53,7 +53,7 @@ fn planted() -> Vec<(String, String)> {
     all
 }
 
-/// Collects every file below a folder with its raw bytes.
+/// Collects every file under a folder with its raw bytes.
 fn files(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

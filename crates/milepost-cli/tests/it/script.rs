@@ -109,7 +109,7 @@ fn the_script_survives_twenty_kills() {
     assert_eq!(script.env.run(&["verify"]).exits(0).stderr, "");
 }
 
-/// Waits for a different moment in each attempt: in every fourth one while the script starts, otherwise
+/// Waits for a different moment in each attempt: every fourth time while the script is starting, otherwise
 /// after the first new task.
 fn wait_for_a_moment(script: &Script, seen: usize, life: u64) {
     if life.is_multiple_of(4) {

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-/// Every tool has a file in `schemas/` with its served definition. The test writes a changed definition to a
-/// file that can be copied there.
+/// Every tool has a file in `schemas/` with its served definition. If a definition has changed, the test
+/// writes it to a file, ready to be copied there.
 #[test]
 fn the_committed_schemas_are_those_that_are_served() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");

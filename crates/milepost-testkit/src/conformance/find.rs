@@ -132,7 +132,7 @@ pub fn by_tag(store: &dyn Store) {
     other.mark(1, tagged(1, &[tag]));
     oracle.check();
     let all = |name| found(store, None, Name(name));
-    // The order is that of the checkpoints' stamps, not of their marks.
+    // The order follows the checkpoints' stamps, not their marks.
     assert_eq!(all(tag), ["cp_find-tag-other_1", "cp_find-tag_4", "cp_find-tag_2"]);
     assert_eq!(found(store, Some(oracle.run()), Name(tag)), ["cp_find-tag_4", "cp_find-tag_2"]);
     assert_eq!(all("find-tag-first"), ["cp_find-tag_2"]);

@@ -12,7 +12,7 @@ fn push(oracle: &mut Oracle<'_>, numbers: std::ops::Range<u64>) {
     oracle.commit(|_, commit| commit.push.extend(numbers.clone().map(|n| fixtures::item(n.to_string()))));
 }
 
-/// Items are returned in the order in which they were pushed, across commits and kinds.
+/// Items are returned in the order they were pushed, across commits and kinds.
 pub fn come_in_order(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "items-order");
     // A run may start with items and without a checkpoint.

@@ -1,4 +1,5 @@
-//! Checks a brief against the format. Takes a parsed brief, returns errors and warnings. Must not change it.
+//! Checks a brief against the format. Takes a parsed brief and returns errors and warnings. Must not change
+//! it.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};

@@ -1,4 +1,4 @@
-//! Composes a brief from recorded facts when no written brief exists. Takes facts, returns Markdown. Every
+//! Composes a brief from recorded facts when no written brief exists. Takes facts and returns Markdown. Every
 //! line names its source, and a section without facts says so. Must not invent anything.
 
 use std::collections::HashSet;

@@ -1,6 +1,7 @@
-//! Finds the headings of a document by CommonMark's rules, which exclude fences, quotes, lists and comments.
-//! Takes any text, returns headings with their byte ranges. A line scanner handles the unambiguous lines;
-//! from the first ambiguous line on, pulldown-cmark parses the rest. Both must find the same headings.
+//! Finds the headings of a document by CommonMark's rules. Ignores headings inside fences, quotes, lists and
+//! comments. Takes any text and returns headings with their byte ranges. A line scanner handles the
+//! unambiguous lines; from the first ambiguous line on, pulldown-cmark parses the rest. Both must find the
+//! same headings.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Splits Markdown into front matter, preamble and sections. Takes any text, returns byte ranges that
+//! Splits Markdown into front matter, preamble and sections. Takes any text and returns byte ranges that
 //! together cover it. Must not fail or change the text.
 
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The section kinds, their order, and which of them fitting must keep. Takes the text of a heading, returns
-//! its kind and whether it uses the standard name. Must not read section content.
+//! The section kinds, their order, and which of them fitting must keep. Takes the text of a heading and
+//! returns its kind and whether it uses the standard name. Must not read section content.
 
 use super::blocks::join_words;
 use super::section_names;
@@ -55,7 +55,7 @@ pub const REQUIRED_SECTIONS: [SectionKind; 8] = [
     SectionKind::Next,
 ];
 
-/// The standard sections, in the order in which they are written.
+/// The standard sections, in the order they are written.
 pub const SECTION_ORDER: [SectionKind; 11] = [
     SectionKind::Problem,
     SectionKind::Intent,

@@ -1,6 +1,6 @@
 //! Alternative section names, for agents that follow the section order but choose their own headings. Takes a
-//! heading in lower case, returns its section kind. The names are in `section_names.txt`: a `# SECTION` line,
-//! then one line of names per language.
+//! heading in lower case and returns its section kind. The names are in `section_names.txt`: a `# SECTION`
+//! line, then one line of names per language.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

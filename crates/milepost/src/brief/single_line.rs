@@ -1,5 +1,5 @@
 //! Keeps recorded values on one line: names, branches and prompts can contain control characters. Takes
-//! untrusted text, returns it with unsafe characters escaped, so that it cannot start or hide a line. All
+//! untrusted text and returns it with unsafe characters escaped, so that it cannot start or hide a line. All
 //! text composed for a brief or an agent passes through here.
 
 use std::borrow::Cow;

@@ -227,8 +227,8 @@ fn space_cost(n: u64, next: Option<&u8>) -> u64 {
     }
 }
 
-/// The cost of a run of punctuation. Characters count in pairs, and four or more equal ones count together. A
-/// single character that joins a following letter costs less.
+/// The cost of a run of punctuation. Characters count in pairs, and four or more identical ones count
+/// together. A single character that joins a following letter costs less.
 fn punctuation_cost(run: &[u8], before: ByteClass, next: Option<&u8>) -> u64 {
     if run.len() == 1 {
         let joins =

@@ -78,7 +78,7 @@ fn resident_memory(pid: u32) -> Option<ResidentMemory> {
     Some(ResidentMemory { rss, peak: value("VmHWM:").unwrap_or(rss) })
 }
 
-/// The sum over a process tree. The peak is at least that of the largest process.
+/// The sum over a process tree. The peak is at least as large as any single process's peak.
 fn resident_memory_of_tree(root: u32, with_root: bool) -> Option<ResidentMemory> {
     let (mut waiting, mut seen) = (vec![root], HashSet::from([std::process::id()]));
     let mut total: Option<ResidentMemory> = None;

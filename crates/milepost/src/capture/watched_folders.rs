@@ -20,7 +20,7 @@ const MAX_FOLDERS: usize = 200;
 const MAX_FILES: usize = 20_000;
 /// Maximum number of directory entries to read.
 const MAX_ENTRIES: usize = 50_000;
-/// Maximum depth of a folder below a watched one.
+/// Maximum depth of a folder under a watched one.
 const MAX_DEPTH: usize = 64;
 
 /// A folder to watch.

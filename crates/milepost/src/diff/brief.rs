@@ -1,4 +1,4 @@
-//! Compares two briefs. Takes their Markdown, returns the sections that differ.
+//! Compares two briefs. Takes their Markdown and returns the sections that differ.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Compares two checkpoints. Takes two bodies, returns changes by path and the files that were added or
+//! Compares two checkpoints. Takes two bodies and returns changes by path and the files that were added or
 //! removed. As in coalescing, ids, times, source and memory do not count as changes. Outcomes are not
 //! compared: they belong to the time between checkpoints, and the engine collects them. Pure.
 

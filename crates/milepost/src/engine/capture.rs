@@ -140,7 +140,7 @@ impl Milepost {
     }
 
     /// The earlier captures that the next capture of a run is joined with. `known` is the run's capture
-    /// history, if it was read already.
+    /// history, if it has already been read.
     pub(super) fn earlier_captures(
         &self,
         run: &RunId,

@@ -1,6 +1,6 @@
 //! Documents: reads and verifies the documents of listed checkpoints. Other processes may write between the
-//! listing and the read. Only this module distinguishes a checkpoint that was removed in between from one
-//! whose document is missing or damaged. Takes entries and rows; returns verified documents, `None` for
+//! listing and the read. Only this module distinguishes a checkpoint that was removed in the meantime from
+//! one whose document is missing or damaged. Takes entries and rows; returns verified documents, `None` for
 //! removed checkpoints, or damage.
 
 use super::Milepost;
@@ -36,7 +36,7 @@ impl Milepost {
                     _ => damaged(header, Damage::integrity(Part::Body, &header.checksum, "no document")),
                 });
             }
-            // Read it again: it may have been compressed in between.
+            // Read it again: it may have been compressed in the meantime.
             looked_again = true;
         }
     }

@@ -25,7 +25,7 @@ pub struct LineageRow {
     /// The index of the listed checkpoint.
     #[serde(skip)]
     pub at: usize,
-    /// The number of branch points at which it left the main line.
+    /// The number of branch points between it and the main line.
     pub depth: usize,
     /// The state of its link to its parent.
     #[serde(rename = "lineage")]

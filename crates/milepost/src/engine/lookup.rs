@@ -18,7 +18,8 @@ impl Milepost {
         self.store.run(run)?.ok_or_else(|| Error::NoRun(run.to_string()))
     }
 
-    /// Reads a run's record; `None` also if it is damaged. The next write repairs a damaged record.
+    /// Reads a run's record. Returns `None` if it is missing or damaged. The next write repairs a damaged
+    /// record.
     pub(crate) fn record_of(&self, run: &RunId) -> Result<Option<Box<RunRecord>>, Error> {
         Ok(self.store.run(run)?.and_then(|stored| stored.row.record.ok()))
     }

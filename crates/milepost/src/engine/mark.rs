@@ -77,7 +77,7 @@ impl Milepost {
                 // marks protect it.
                 Ok(_) if self.row_at(run, sequence)?.is_none() => return Err(missing()),
                 Ok(_) => return Ok(marks),
-                // Another process was faster, or the reply to our own write was lost: read the marks again
+                // Another process wrote first, or the reply to our own write was lost: read the marks again
                 // and retry.
                 Err(Error::Store(StoreError::MarksMoved(..))) => {}
                 Err(e) => return Err(e),

@@ -162,7 +162,7 @@ impl Pointer {
         Err("another program keeps changing it".to_owned())
     }
 
-    /// Refuses a file below the project root whose folder is reached through a link that leads out of the
+    /// Refuses a file under the project root whose folder is reached through a link that leads out of the
     /// project.
     fn check_folder(&self) -> Result<(), String> {
         let folder = atomic::folder_of(&self.file);

@@ -50,7 +50,7 @@ pub struct Save {
     pub(crate) last_of_session: bool,
     /// Why the work stops at this checkpoint.
     pub(crate) interruption: Option<Interruption>,
-    /// The workspace capture from which `draft.workspace` is made.
+    /// The workspace capture that `draft.workspace` is built from.
     pub(crate) capture: Option<Box<WorkspaceCapture>>,
     /// Whether to fill in the missing name or number of a phase of the `pai` profile.
     pub(crate) complete_phase: bool,

@@ -98,8 +98,8 @@ impl Milepost {
         Err(Error::NoState { reference: entry.header.snapshot_id.to_string() })
     }
 
-    /// Writes a state into a file and changes nothing else. Returns the path under which the previous
-    /// content was saved.
+    /// Writes a state into a file and changes nothing else. Returns the path where the previous content was
+    /// saved.
     pub fn restore(
         &self,
         state: &CheckpointState,

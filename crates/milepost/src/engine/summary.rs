@@ -215,8 +215,8 @@ impl Summary {
         }
     }
 
-    /// Limits the summary to checkpoints from sequence number `first` on, such as one session. The files
-    /// stay those of the whole run.
+    /// Limits the summary to checkpoints from sequence number `first` on, such as one session. The list of
+    /// files still covers the whole run.
     #[must_use]
     pub fn from(mut self, first: u64) -> Self {
         if first == 0 {

@@ -68,8 +68,7 @@ fn stamp(row: &Result<Row, StoreError>) -> u64 {
 }
 
 impl Milepost {
-    /// Copies everything to another store that the caller also trusts, in the order in which it was
-    /// written.
+    /// Copies everything to another store that the caller also trusts, in the order it was written.
     pub fn copy_to(&self, to: &Milepost, progress: &mut dyn FnMut(u64)) -> Result<CopyReport, Error> {
         self.copy_with_origin(to, None, progress)
     }
@@ -123,7 +122,7 @@ impl Milepost {
             queue.extend(reader.rows.peek().map(|row| (stamp(row), at)));
             to.copy_checkpoints(&reader.record, batch, &mut report.count)?;
         }
-        // Run records come last, in the order in which the runs were written.
+        // Run records come last, in the order the runs were written.
         for RunReader { record, .. } in &readers {
             let items = self.items_of(&record.run_id)?;
             to.copy_run_record(record, items, self.events_of(&record.run_id)?)?;

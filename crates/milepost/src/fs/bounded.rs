@@ -1,6 +1,6 @@
 //! Reads small files from untrusted sources: a repository, another user, an archive. Takes a path and a size
-//! limit, returns the bytes. Never follows a symbolic link in the last component of the path, never blocks on
-//! a pipe or device, and never returns more than the limit.
+//! limit, and returns the bytes. Never follows a symbolic link in the last component of the path, never
+//! blocks on a pipe or device, and never returns more than the limit.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};

@@ -1,6 +1,6 @@
-//! Reads short files that the kernel provides, such as those below `/proc`. Takes a path, returns the start
-//! of its text. Uses a single read: these files report no size in advance, and every system call counts in a
-//! command that runs for a millisecond.
+//! Reads short files that the kernel provides, such as those under `/proc`. Takes a path and returns the
+//! start of its text. Uses a single read: these files report no size in advance, and every system call counts
+//! in a command that runs for a millisecond.
 
 use std::io::Read as _;
 

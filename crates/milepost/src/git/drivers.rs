@@ -45,7 +45,7 @@ struct Setting {
     of_user: Option<Vec<u8>>,
 }
 
-/// Queries git for all definitions and returns overrides for those of the repository.
+/// Queries git for all definitions and returns overrides for the ones that the repository sets.
 pub(super) fn overrides(git: &Git, deadline: Instant) -> Result<Vec<(OsString, OsString)>, GitError> {
     let args = ["config", "--show-scope", "-z", "--get-regexp", KEYS];
     let done = git.output(args, deadline, OUTPUT_LIMIT).map_err(|e| match e {

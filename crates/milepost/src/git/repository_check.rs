@@ -25,7 +25,7 @@ const WORKTREE_FILES: [(&str, u64); 4] =
 /// Maximum sizes of such files in the root of a worktree.
 const ROOT_FILES: [(&str, u64); 2] = [(".gitignore", 16 << 20), (".gitattributes", 16 << 20)];
 
-/// Maximum number of entries in the objects folder. Git creates 256 and a few.
+/// Maximum number of entries in the objects folder. Git creates 256 plus a few more.
 const MAX_OBJECT_FOLDERS: usize = 1024;
 
 /// Refuses a repository that would make git wait or read forever.

@@ -1,5 +1,5 @@
-//! Format detection. Takes the path of a file or folder, returns its format, or an error that states what was
-//! found. It must not read more than file names and the first bytes of files.
+//! Format detection. Takes the path of a file or folder and returns its format, or an error that states what
+//! was found. It must not read more than file names and the first bytes of files.
 
 use std::fs;
 use std::path::Path;

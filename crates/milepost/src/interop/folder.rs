@@ -1,4 +1,4 @@
-//! Reads the files of a folder that another tool wrote. Takes the path of the folder, returns the text and
+//! Reads the files of a folder that another tool wrote. Takes the path of the folder and returns the text and
 //! JSON of its files, and records a reason for each file that is skipped. It must not follow a link out of
 //! the folder or read more than the size limit.
 

@@ -350,8 +350,8 @@ impl ExportedRun {
         self.lose_if(is_lost, "source_details");
     }
 
-    /// Records as lost the data of a run that is not part of its checkpoints, except the members in `held`,
-    /// which the format can represent.
+    /// Records a run's data outside its checkpoints as lost, except the members in `held`, which the format
+    /// can represent.
     pub(super) fn lose_run_members_except(&mut self, run: &ExportRun<'_>, held: &[&str]) {
         let record = run.record;
         let every_run_has = |kind| matches!(kind, EventType::RunStarted | EventType::SessionStarted);

@@ -142,7 +142,7 @@ checkpoint_fields! {
     context_digest: Option<ContextDigest> [optional, Work]
         => /// The state of the agent's context.
            context_digest: Option<ContextDigest> [optional];
-    /// The time at which the checkpoint was created.
+    /// When the checkpoint was created.
     created_at: Timestamp [required, Identity];
     /// The success criteria.
     criteria: Vec<Criterion> [optional, Work]

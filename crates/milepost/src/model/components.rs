@@ -243,7 +243,7 @@ record! {
 record! {
     /// One line of the run's log.
     pub struct LogLine {
-        /// The time at which the line was written.
+        /// When the line was written.
         at: Timestamp [required],
         /// The text of the line.
         text: String [required],

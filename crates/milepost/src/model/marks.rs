@@ -30,7 +30,7 @@ pub struct Marks {
     /// Names that the user gave to the checkpoint. Retention keeps tagged checkpoints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// The time at which the last trigger was folded in.
+    /// When the last trigger was folded in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreshed_at: Option<Timestamp>,
     /// The memory usage that a folded trigger last reported.

@@ -48,7 +48,7 @@ pub(super) fn redact_document(text: &str, name: &str, allow: &AllowList) -> Opti
     Some(walker.out)
 }
 
-/// Reports every string and member name that contains a mark, with its pointer below `root`.
+/// Reports every string and member name that contains a mark, with its pointer under `root`.
 pub(super) fn locate_marks(text: &str, root: &str, report: &mut dyn FnMut(String, &str)) {
     if !text.contains(MARK) {
         return;

@@ -1,5 +1,5 @@
 //! Coalescing: a trigger shortly after a checkpoint and without a material change is folded into it. Takes
-//! the newest checkpoint and a trigger, returns a decision, and updates the checkpoint's marks.
+//! the newest checkpoint and a trigger, and returns a decision, and updates the checkpoint's marks.
 
 use std::time::Duration;
 

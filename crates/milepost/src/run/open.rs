@@ -1,4 +1,4 @@
-//! Opens a run for this process. Takes options, returns a handle. An existing run can be rejoined after a
+//! Opens a run for this process. Takes options and returns a handle. An existing run can be rejoined after a
 //! crash, but must not be opened while its owner is alive.
 
 use std::collections::HashSet;

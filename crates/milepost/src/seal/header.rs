@@ -1,5 +1,5 @@
 //! Checkpoint headers: the data that lists, coalescing and retention need, so that they never read a body.
-//! Takes a body, returns its header and the digests that decide whether a checkpoint counts as a change.
+//! Takes a body and returns its header and the digests that decide whether a checkpoint counts as a change.
 
 use derive_getters::Getters;
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub struct Header {
     pub(crate) sequence: u64,
     /// The position of the checkpoint in the order of all writes to the store.
     pub(crate) stamp: u64,
-    /// The time at which the checkpoint was created.
+    /// When the checkpoint was created.
     #[getter(copy)]
     pub(crate) created_at: Timestamp,
     /// The caller's id for the session.

@@ -1,4 +1,4 @@
-//! Strict validation of untrusted JSON. Takes bytes, returns the same bytes as text, or an error with its
+//! Strict validation of untrusted JSON. Takes bytes and returns the same bytes as text, or an error with its
 //! JSON pointer. Rejects duplicate keys, nesting deeper than 100 levels, numbers that overflow an f64,
 //! invalid UTF-8 and anything that is not JSON.
 

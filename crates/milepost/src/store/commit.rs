@@ -50,7 +50,7 @@ pub struct RunView {
     pub slot: Slot,
     /// Number of checkpoints.
     pub count: u64,
-    /// The newest checkpoint; `None` also if its row is damaged.
+    /// The newest checkpoint; also `None` if its row is damaged.
     pub latest: Option<CheckpointEntry>,
     /// Upper bound for the number of pending items, unreadable ones included.
     pub waiting: u64,
@@ -83,8 +83,8 @@ pub struct RunDetails {
 pub struct Commit {
     /// Checkpoints to add, in increasing slots from `RunView::slot` on.
     pub puts: Vec<Sealed>,
-    /// Marks to set, by sequence, also for checkpoints in `puts`. Marks whose revision is not above the
-    /// stored one are refused with `StoreError::MarksMoved`, so that concurrent writers cannot overwrite
+    /// Marks to set, by sequence, including those of checkpoints in `puts`. Marks whose revision is not above
+    /// the stored one are refused with `StoreError::MarksMoved`, so that concurrent writers cannot overwrite
     /// each other's marks.
     pub marks: Vec<(u64, Marks)>,
     /// Sequences of checkpoints to remove.

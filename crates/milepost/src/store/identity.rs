@@ -1,6 +1,6 @@
 //! Decides whether a store is trusted. Every local store has a random id in a small file, and the user's
-//! records list the ids of the stores that the user created or trusted.
-//! Takes a store's address and the user's state, returns trusted, new or foreign. Opens no store.
+//! records list the ids of the stores that the user created or trusted. Takes a store's address and the
+//! user's state, and returns trusted, new or foreign. Opens no store.
 
 use std::fmt;
 use std::io;
@@ -116,8 +116,8 @@ pub(super) fn register(url: &StoreUrl, state: Option<&UserState>) -> io::Result<
 }
 
 /// Decides whether a store is trusted, and returns this user's record of it. `base` is a folder whose path
-/// has no links; no link below it is followed. If the store was moved, its record is updated. Does not
-/// detect `ForeignReason::Tracked`: the caller has to check with git.
+/// has no links; no link under it is followed. If the store was moved, its record is updated. Does not detect
+/// `ForeignReason::Tracked`: the caller has to check with git.
 pub fn check_trust(
     url: &StoreUrl,
     base: &Path,
@@ -221,7 +221,8 @@ pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
     Ok(record)
 }
 
-/// Finds the first symbolic link on the way from `base` to `path`; `None` also if `path` is not below `base`.
+/// Finds the first symbolic link between `base` and `path`. Also returns `None` if `path` is not under
+/// `base`.
 pub fn link_below(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut at = base.to_owned();
     path.strip_prefix(base).ok()?.components().find_map(|part| {
@@ -230,7 +231,7 @@ pub fn link_below(base: &Path, path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Refuses a path that contains a symbolic link below `base`: a write to it would end up elsewhere.
+/// Refuses a path that contains a symbolic link under `base`: a write to it would end up elsewhere.
 pub(crate) fn refuse_links(base: &Path, path: &Path) -> io::Result<()> {
     match link_below(base, path) {
         Some(link) => {

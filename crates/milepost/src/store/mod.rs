@@ -89,8 +89,9 @@ pub trait Store: Send + Sync {
     /// Lists events.
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
 
-    /// Lists what retention needs of all intact checkpoints of a run, oldest first. With `newest`, only that
-    /// many of the newest headers have to be verified: retention does not depend on what older ones contain.
+    /// Lists the fields that retention needs, for all intact checkpoints of a run, oldest first. With
+    /// `newest`, only that many of the newest headers have to be verified: retention does not depend on what
+    /// older ones contain.
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError>;
 
     /// Removes a run and everything in it, or nothing. Returns false if the run does not exist, or if

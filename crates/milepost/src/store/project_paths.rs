@@ -1,6 +1,6 @@
-//! Locates a project's store: in the git common directory, or in `.milepost/` outside git.
-//! Takes a folder, returns the project's root, worktree, branch and store path. The store need not exist.
-//! Reads a few small files and runs no programs.
+//! Locates a project's store: in the git common directory, or in `.milepost/` outside git. Takes a folder and
+//! returns the project's root, worktree, branch and store path. The store need not exist. Reads a few small
+//! files and runs no programs.
 
 use std::fs;
 use std::io;
@@ -82,7 +82,7 @@ impl ProjectPaths {
     }
 }
 
-/// The configuration file that applies to a folder at or below a project's root. A symbolic link counts, so
+/// The configuration file that applies to a folder at or under a project's root. A symbolic link counts, so
 /// that the code that reads it can refuse it.
 fn nearest_config(folder: &Path, root: &Path) -> PathBuf {
     let inside = folder.ancestors().take_while(|at| at.starts_with(root));

@@ -1,7 +1,7 @@
-//! Finds the git repository of a worktree without running git.
-//! Takes a folder, returns its repository, or that it has none, or that its `.git` must not be used.
-//! Repository files are untrusted. They are read with a size limit and without following links, and a
-//! pointer to another git directory counts only if that directory points back.
+//! Finds the git repository of a worktree without running git. Takes a folder and returns its repository, or
+//! that it has none, or that its `.git` must not be used. Repository files are untrusted. They are read with
+//! a size limit and without following links, and a pointer to another git directory counts only if that
+//! directory points back.
 
 use std::fs;
 use std::io;

@@ -72,7 +72,7 @@ impl StoreUrl {
         self.opener.compresses_on_save()
     }
 
-    /// Whether the store exists or might exist. True also if permissions hide it or it has no path.
+    /// Whether the store exists or might exist. Also true if permissions hide it or it has no path.
     pub fn may_exist(&self) -> bool {
         let denied = |e: std::io::Error| e.kind() == std::io::ErrorKind::PermissionDenied;
         self.path().is_none_or(|path| path.try_exists().unwrap_or_else(denied))
@@ -83,7 +83,7 @@ impl StoreUrl {
         self.local().is_none_or(|(layout, path)| layout.marker(path).exists() && !layout.is_unfinished(path))
     }
 
-    /// The same address with an absolute path, in which the links of the parent folder are resolved.
+    /// The same address with an absolute path, with links in the parent folder resolved.
     #[must_use]
     pub fn resolved(&self) -> Self {
         self.map_path(resolve_folder)

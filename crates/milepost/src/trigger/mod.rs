@@ -1,5 +1,5 @@
-//! Decides when a checkpoint is made: which changes are saved immediately and with which source and reason,
-//! and whether an interval has passed. Also provides the timers. Takes changes, times and intervals; does not
+//! Decides when to make a checkpoint: which changes are saved immediately, with what source and reason, and
+//! whether an interval has passed. Also provides the timers. Takes changes, times and intervals; does not
 //! access the store or the workspace.
 
 mod timer;

@@ -20,7 +20,7 @@ pub struct StoreRecord {
     pub owner: Option<u32>,
     /// The id of the machine on which the store was created or trusted.
     pub machine: Option<String>,
-    /// The time at which the store was created or trusted.
+    /// When the store was created or trusted.
     pub trusted_at: Timestamp,
     /// The projects that use the store.
     #[serde(default)]

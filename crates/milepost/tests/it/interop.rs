@@ -46,7 +46,7 @@ fn bodies(mp: &Milepost, name: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The content of every file below a folder by its path, with compressed files decompressed.
+/// The content of every file under a folder by its path, with compressed files decompressed.
 fn documents(folder: &Path) -> BTreeMap<String, Value> {
     fn walk(root: &Path, folder: &Path, into: &mut BTreeMap<String, Value>) {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,6 +1,6 @@
-//! Reads an agent's JSON payload in bounded memory, however large a tool's input or output is. Takes a
-//! stream, returns the JSON value. Beyond the limits, it drops the middle of a long string and the end of a
-//! long list or object. It still keeps later values, so an event with a large tool result remains usable.
+//! Reads an agent's JSON payload in bounded memory, however large a tool's input or output is. Takes a stream
+//! and returns the JSON value. Beyond the limits, it drops the middle of a long string and the end of a long
+//! list or object. It still keeps later values, so an event with a large tool result remains usable.
 
 use std::fmt;
 use std::io::{BufReader, Read};

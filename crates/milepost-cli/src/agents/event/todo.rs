@@ -1,5 +1,5 @@
-//! Changes to an agent's own to-do list. A tool replaces the whole list, or adds or updates one entry.
-//! Takes a tool's input and output, returns a change to the run's tasks.
+//! Changes to an agent's own to-do list. A tool replaces the whole list, or adds or updates one entry. Takes
+//! a tool's input and output, and returns a change to the run's tasks.
 
 use milepost::model::{Change, Item, Task, TaskChange, TaskStatus};
 use serde_json::Value;

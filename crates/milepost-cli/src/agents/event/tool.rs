@@ -1,6 +1,6 @@
 //! One tool call: how it ended, which files it wrote, and what it changed in the agent's to-do list. Takes
-//! the tool's name, input and output, returns the changes that a run records. Agents put the same facts into
-//! different fields, so all known fields are tried. Tool names come from the agent's spec.
+//! the tool's name, input and output, and returns the changes that a run records. Agents put the same facts
+//! into different fields, so all known fields are tried. Tool names come from the agent's spec.
 
 use milepost::model::{Change, FileRef, Item, Outcome, OutcomeKind, OutcomeResult};
 use serde_json::Value;

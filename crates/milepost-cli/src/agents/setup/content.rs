@@ -1,6 +1,6 @@
 //! What Milepost sets up in one of an agent's files: entries in the user's settings, or a whole file of its
-//! own. Takes the text of a file, returns it with or without our part, or the reason not to change it. Reads
-//! no files.
+//! own. Takes the text of a file and returns it with or without our part, or the reason not to change it.
+//! Reads no files.
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 

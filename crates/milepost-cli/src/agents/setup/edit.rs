@@ -1,7 +1,7 @@
 //! Edits JSON settings in place: adds, replaces and removes items, and leaves every other byte unchanged.
-//! Takes a text and a path in it, returns the text in its own style. `jsonc-parser` provides the positions.
-//! Its own editing is not used, because it changes line breaks around insertions. Every result is parsed
-//! again and compared with the intended value.
+//! Takes a text and a path in it, and returns the text in its own style. `jsonc-parser` provides the
+//! positions. Its own editing is not used, because it changes line breaks around insertions. Every result is
+//! parsed again and compared with the intended value.
 
 use std::ops::Range;
 

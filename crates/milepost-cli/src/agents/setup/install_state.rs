@@ -1,5 +1,5 @@
-//! Inspects how an agent is set up: the state of every part, and what the user still has to do.
-//! Takes an agent, scopes and folders, returns the state of each part. Reads files and changes nothing.
+//! Inspects how an agent is set up: the state of every part, and what the user still has to do. Takes an
+//! agent, scopes and folders, and returns the state of each part. Reads files and changes nothing.
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 

@@ -1,4 +1,4 @@
-//! Parses JSON and JSONC settings with `jsonc-parser`, and keeps byte positions. Takes a text, returns its
+//! Parses JSON and JSONC settings with `jsonc-parser`, and keeps byte positions. Takes a text and returns its
 //! values, commas and comments with their positions, or the line of the first error.
 
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! Installs Milepost into an agent's files: plans an install or uninstall, executes the plan, and inspects
-//! each part. Takes folders and the text of files, returns changes with the text before and after. Only
+//! each part. Takes folders and the text of files, and returns changes with the text before and after. Only
 //! `apply` and `record` write.
 
 mod apply;

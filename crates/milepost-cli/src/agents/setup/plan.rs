@@ -1,5 +1,5 @@
-//! Plans an install or uninstall: the text of each file before and after.
-//! Takes an agent, folders and the records of earlier installs, returns a plan. Writes nothing.
+//! Plans an install or uninstall: the text of each file before and after. Takes an agent, folders and the
+//! records of earlier installs, and returns a plan. Writes nothing.
 
 use std::fs;
 use std::io;

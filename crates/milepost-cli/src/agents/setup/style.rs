@@ -1,5 +1,5 @@
 //! Detects the layout of a JSON file (newlines, indentation, colons, one line or many) and formats values the
-//! same way. Takes a text and a container in it, returns the text to insert.
+//! same way. Takes a text and a container in it, and returns the text to insert.
 
 use super::json::{Kind, Node};
 
@@ -138,7 +138,7 @@ fn line_start(text: &str, at: usize) -> (bool, &str) {
     (start > 0 && blanks == before.len(), &before[..blanks])
 }
 
-/// One level of indentation: that of the first member that starts a line.
+/// One level of indentation, taken from the first member that starts a line.
 fn unit(text: &str, root: &Node) -> String {
     let starts = root.items().iter().map(|item| line_start(text, item.span.start));
     let found = starts.filter(|(own, _)| *own).map(|(_, indent)| indent).next();

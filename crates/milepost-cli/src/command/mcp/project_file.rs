@@ -1,6 +1,6 @@
-//! Reads files that an agent names. Takes the project's root and a path, returns the file's text with secrets
-//! redacted. Reads only regular files inside the project up to a size limit. Must not follow symbolic links
-//! or block on a pipe.
+//! Reads files that an agent names. Takes the project's root and a path, and returns the file's text with
+//! secrets redacted. Reads only regular files inside the project up to a size limit. Must not follow symbolic
+//! links or block on a pipe.
 
 use std::ffi::OsStr;
 use std::fs::File;

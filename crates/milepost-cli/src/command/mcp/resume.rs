@@ -1,5 +1,5 @@
 //! The tool `resume`: returns the brief of the interrupted run. If no run was interrupted, returns the brief
-//! of the session's own run, because an agent needs it after its context was truncated.
+//! of the session's own run, because an agent needs it after its context has been truncated.
 
 use std::path::Path;
 

@@ -9,7 +9,7 @@
 //! - Comments before a block are directives for this test: `<!-- example: setup COMMANDS -->`,
 //!   `<!-- example: new project [git] -->`, `<!-- example: file NAME -->` and
 //!   `<!-- example: skip needs a network -->` (or an agent, a terminal, root). Set-up commands find the files
-//!   of the repository below `$REPOSITORY`.
+//!   of the repository under `$REPOSITORY`.
 //!
 //! `UPDATE_DOCS=1` writes the output into the pages instead. `DOC_PAGE=docs/config.md` checks only that page.
 

@@ -40,7 +40,7 @@ struct FolderLayout {
     files: usize,
     /// The offset at which their paths are split: after the folder, after its top-level folder, or 0.
     cut: usize,
-    /// The index of their line, once a file was added to it.
+    /// The index of their line, once a file has been added to it.
     line: Option<usize>,
 }
 

@@ -1,7 +1,7 @@
-//! Fits a brief into a token budget. Takes a brief and a budget, returns Markdown and the omissions. Applies
-//! demotion steps in a fixed order until the brief fits. Each step only removes text and leftover space is
-//! not filled, so a larger budget never yields less. The steps in `demote` do not change the sections that
-//! must be kept; those in `shrink` shorten them and mark the result as shrunk.
+//! Fits a brief into a token budget. Takes a brief and a budget, and returns Markdown and the omissions.
+//! Applies demotion steps in a fixed order until the brief fits. Each step only removes text and leftover
+//! space is not filled, so a larger budget never yields less. The steps in `demote` do not change the
+//! sections that must be kept; those in `shrink` shorten them and mark the result as shrunk.
 
 mod build_page;
 mod clip;

@@ -13,7 +13,7 @@ use super::notice::NoticeDetail;
 use super::page::Page;
 use super::{FitFlow, Rank, build_page};
 
-/// The sections that must be kept, in the order in which they are split.
+/// The sections that must be kept, in the order they are split.
 fn kept_sections() -> impl Iterator<Item = SectionKind> {
     SECTION_ORDER.into_iter().filter(|kind| kind.must_keep())
 }

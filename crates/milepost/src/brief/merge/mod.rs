@@ -1,5 +1,5 @@
-//! Merges an update into a brief. Takes two briefs, returns one brief and notes for the writer. Text that the
-//! update does not change is preserved byte for byte. Deltas, which other tools append, are folded in and
+//! Merges an update into a brief. Takes two briefs and returns one brief and notes for the writer. Text that
+//! the update does not change is preserved byte for byte. Deltas, which other tools append, are folded in and
 //! never written. Must not shorten text; only fitting does.
 
 mod front_matter;

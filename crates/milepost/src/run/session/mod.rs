@@ -217,14 +217,14 @@ impl Session {
         })
     }
 
-    /// The checkpoints of this session, oldest first; those of the run if the session has none yet.
+    /// The checkpoints of this session, oldest first, or of the whole run if the session has none yet.
     pub fn checkpoints(&self) -> Result<Vec<Body>, Error> {
         let shared = &self.shared;
         let first = lock(&shared.state).first;
         shared.mp.bodies(&shared.run, first)
     }
 
-    /// The summary of this session; that of the run if the session has no checkpoint yet.
+    /// The summary of this session, or of the whole run if the session has no checkpoint yet.
     pub fn summary(&self) -> Result<Summary, Error> {
         let shared = &self.shared;
         let first = lock(&shared.state).first;

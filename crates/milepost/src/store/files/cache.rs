@@ -1,6 +1,6 @@
-//! A cache of replayed logs, for the lifetime of the store handle.
-//! Takes a run's id, returns the current state of its log. Reads a log again only if its file has changed,
-//! and only the new lines if the file has grown. Takes no lock between processes and writes nothing.
+//! A cache of replayed logs, for the lifetime of the store handle. Takes a run's id and returns the current
+//! state of its log. Reads a log again only if its file has changed, and only the new lines if the file has
+//! grown. Takes no lock between processes and writes nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -174,7 +174,7 @@ fn read(
         let found = pieces(run, &bytes[known..]);
         log.extend(&found.pieces);
         log.survey(run, history);
-        // If there is no new line, the last line is the cached one, with which `bytes` starts.
+        // If there is no new line, the last line is the cached one at the start of `bytes`.
         let last_start = if found.pieces.is_empty() { 0 } else { known + found.last_start };
         Ok(Some(Cached {
             version,

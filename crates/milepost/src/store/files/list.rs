@@ -1,5 +1,5 @@
-//! Lists headers of one run or of all runs.
-//! Takes a query, returns its rows in order, intact or damaged. Opens no documents.
+//! Lists headers of one run or of all runs. Takes a query and returns its rows in order, intact or damaged.
+//! Opens no documents.
 
 use super::FilesStore;
 use super::state::RowRef;

@@ -1,6 +1,6 @@
 //! Maintenance of a store of files: finds and repairs the results of crashes and damage, and compacts logs.
-//! Takes an operation, returns what was found and done, with paths relative to the store.
-//! Removes only files that no commit refers to, and keeps a copy of a damaged log next to the repaired one.
+//! Takes an operation and returns what was found and done, with paths relative to the store. Removes only
+//! files that no commit refers to, and keeps a copy of a damaged log next to the repaired one.
 
 use std::collections::HashMap;
 use std::fs;

@@ -313,7 +313,7 @@ impl Store for FilesStore {
     }
 }
 
-/// Total size of all files below `folder`. Skips files that are removed in the meantime.
+/// Total size of all files under `folder`. Skips files that are removed in the meantime.
 fn size_of_tree(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {

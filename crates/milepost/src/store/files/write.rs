@@ -21,7 +21,7 @@ use crate::store::{
 
 /// A log is compacted if it has more lines than this, in addition to two per live checkpoint.
 const SPARE_LINES: u64 = 256;
-/// Size in bytes from which a log is compacted much earlier.
+/// A log larger than this, in bytes, is compacted much earlier.
 const LONG_LOG: u64 = 8 << 20;
 /// Number of event positions per stamp.
 const EVENTS_PER_STAMP: u64 = 256;
@@ -178,7 +178,7 @@ impl FilesStore {
         self.rewrite(run, log, log.record.as_ref())
     }
 
-    /// Replaces a log by one with the same content and few lines. Each checkpoint has its own line, to
+    /// Replaces a log with one that has the same content in fewer lines. Each checkpoint has its own line, to
     /// limit the effect of damage.
     pub(super) fn rewrite(
         &self,

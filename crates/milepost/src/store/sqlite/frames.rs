@@ -144,8 +144,8 @@ pub(super) struct LastRead {
     document: Vec<u8>,
 }
 
-/// Packs the document two before `newest` against the one in between, so that the newest two stay whole.
-/// `last` caches the document in between, because it is the next one to be packed.
+/// Packs the document two before `newest` as a delta against the one in between, so that the newest two stay
+/// whole. `last` caches the document in between, because it is the next one to be packed.
 pub(super) fn pack_older(tx: &Connection, n: i64, newest: u64, last: &mut Option<LastRead>) -> Result<()> {
     let [base, old, below @ ..] = &older(tx, n, newest, 3)?[..] else { return Ok(()) };
     if old.base != 0 || old.length <= SMALL {

@@ -89,7 +89,7 @@ pub(super) fn newest(losses: &[Loss]) -> u64 {
 }
 
 /// Number of sequences that a run must skip, because each lost write may have used one of them. `stamp` is
-/// that of the run's last write. A new run skips numbers only until the loss is acknowledged.
+/// the stamp of the run's last write. A new run skips numbers only until the loss is acknowledged.
 pub(super) fn skipped(losses: &[Loss], stamp: Option<u64>) -> u64 {
     let concerns = |loss: &&Loss| match stamp {
         Some(stamp) => stamp <= loss.found,

@@ -1,5 +1,5 @@
 //! Maintains the database file: finds and repairs damaged pages and inconsistent rows, and releases free
-//! space. Takes a store and a task, returns a report. Replaces a database with damaged pages by a
+//! space. Takes a store and a task, and returns a report. Replaces a database that has damaged pages with a
 //! salvaged one and keeps the original.
 
 use rusqlite::{Connection, Result};

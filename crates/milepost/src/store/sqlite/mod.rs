@@ -56,7 +56,7 @@ struct Pool {
     idle: Vec<Db>,
 }
 
-/// Result of a store operation, for modules in which `Result` is SQLite's.
+/// Result of a store operation, for modules where `Result` is SQLite's.
 type StoreResult<T> = Result<T, StoreError>;
 
 /// Path of the file whose name is the database's name with a suffix.

@@ -1,5 +1,6 @@
 //! Salvages a file with damaged pages: finds the checkpoints that can still be read and copies them to a new
-//! file. Takes a damaged store, returns counts, or replaces the store and keeps the damaged file next to it.
+//! file. Takes a damaged store and returns counts, or replaces the store and keeps the damaged file next to
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

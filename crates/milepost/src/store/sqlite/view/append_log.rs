@@ -14,9 +14,9 @@ use crate::store::sqlite::decode::{self, EVENTS_PER_STAMP, RunTableRow, bytes, i
 use crate::store::sqlite::{frames, rows};
 use crate::store::{Damage, Part, Row, frame};
 
-/// Number of rows from which the next save merges them.
+/// The next save merges the rows once there are this many.
 const MERGE_AT_ROWS: usize = 8;
-/// Total size of the documents, in bytes, from which the next save merges them.
+/// The next save merges the rows once their documents reach this total size, in bytes.
 const MERGE_AT_BYTES: usize = 256 * 1024;
 
 /// A row without its large columns.

@@ -1,5 +1,5 @@
-//! Reads checkpoints from their own table and from appended rows, except removed ones. Takes a query, returns
-//! rows in order, intact or reported as damaged. Reads no documents.
+//! Reads checkpoints from their own table and from appended rows, except removed ones. Takes a query and
+//! returns rows in order, intact or reported as damaged. Reads no documents.
 
 use rusqlite::{Params, Result, params};
 
@@ -15,10 +15,10 @@ const APPENDED: &str =
 const BY_ID: &str = "c.snapshot_id = ?1";
 /// Ids are ASCII, so every id with the prefix sorts before the prefix followed by the highest code point.
 const BY_PREFIX: &str = "c.snapshot_id >= ?1 AND c.snapshot_id < ?1 || char(1114111)";
-/// By the short id: `CheckpointId::SHORT_START` + 1 in SQL. The expression is that of an index.
+/// By the short id: `CheckpointId::SHORT_START` + 1 in SQL. The expression must be the same as in its index.
 const BY_SHORT_ID: &str =
     "substr(c.snapshot_id, 24) >= ?1 AND substr(c.snapshot_id, 24) < ?1 || char(1114111)";
-/// Matches the id in the header, which starts with `{"snapshot_id":"`. The expression is that of
+/// Matches the id in the header, which starts with `{"snapshot_id":"`. The expression must be the same as in
 /// the index `checkpoint_header_id`.
 const BY_HEADER_ID: &str = "substr(c.header, 17, 40) >= ?1 AND substr(c.header, 17, 40) < ?1 || char(1114111) \
                              AND instr(c.header, ?2) > 0";

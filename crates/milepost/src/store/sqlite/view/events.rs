@@ -1,4 +1,4 @@
-//! Reads events from their own table and from appended rows. Takes a query, returns a page with the
+//! Reads events from their own table and from appended rows. Takes a query and returns a page with the
 //! verified events and any damage.
 
 use rusqlite::{Result, params};

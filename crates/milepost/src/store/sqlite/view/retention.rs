@@ -1,5 +1,5 @@
-//! Reads the fields of each checkpoint that retention needs. Takes a run, returns one entry per
-//! intact checkpoint. Decides nothing.
+//! Reads the fields of each checkpoint that retention needs. Takes a run and returns one entry per intact
+//! checkpoint. Decides nothing.
 
 use jiff::Timestamp;
 use rusqlite::Result;
@@ -38,9 +38,9 @@ impl RetentionFields {
 }
 
 impl StoreView<'_> {
-    /// The fields that retention needs, for all checkpoints of a run, oldest first. With
-    /// `newest`, only that many of the newest headers are verified. The size of a checkpoint is
-    /// that of its rows, without page overhead.
+    /// The fields that retention needs, for all checkpoints of a run, oldest first. With `newest`, only that
+    /// many of the newest headers are verified. The size of a checkpoint is the size of its rows, without
+    /// page overhead.
     pub(in crate::store::sqlite) fn retention_entries(
         &self,
         run: &RunId,
