@@ -62,6 +62,9 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             "run `milepost verify` to list all damage and `milepost doctor` to see what can be repaired",
         ),
         Error::Newer { .. } => hint(Exit::Newer, "update milepost; nothing was changed"),
+        Error::NotFound { reference } if reference == "latest" => {
+            hint(Exit::NotFound, "there are no checkpoints yet; save one with `milepost save \"message\"`")
+        }
         Error::NotFound { .. } => hint(Exit::NotFound, "run `milepost list` to see the checkpoints"),
         Error::Ambiguous { .. } => {
             hint(Exit::NotFound, "use a longer prefix of the id, or select the run with --run")
@@ -216,7 +219,7 @@ fn limit_hint(invalid: &ValidationError) -> Option<&'static str> {
         .then_some("store a reference (`files`) instead of the content, or raise [limits] in milepost.toml")
 }
 
-/// Whether a write was refused because the path is a link or not a regular file.
+/// Whether a write was refused because the path is a symbolic link or not a regular file.
 fn is_refused_file(error: &(dyn std::error::Error + 'static)) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::InvalidInput)
 }

@@ -43,8 +43,7 @@ fn known_elsewhere(name: &str) -> Option<String> {
     OTHER_NAMES.iter().find(is_typed).map(|(_, command)| (*command).to_owned())
 }
 
-/// The error for a command that does not exist, such as `task sett`; `known` are the names that were
-/// possible.
+/// The error for a command that does not exist, such as `task sett`. `known` yields the valid names.
 pub(crate) fn unknown_command<'k>(words: &[String], known: impl Iterator<Item = &'k str>) -> CommandError {
     let typed = words.last().map_or("", String::as_str);
     let mut near: Vec<_> = known.filter(|name| is_near(typed, name)).map(str::to_owned).collect();

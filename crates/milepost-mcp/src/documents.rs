@@ -1,5 +1,5 @@
-//! Results of the tools: the documents that the commands print with `--json`, as far as programs can rely on
-//! them. A document may have further members.
+//! Results of the tools: the documents that the commands print with `--json`, limited to the members that
+//! programs can rely on. A document may have further members.
 
 use schemars::JsonSchema;
 use serde_json::Value;

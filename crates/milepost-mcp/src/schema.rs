@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The schema of arguments. A member that may be omitted is not nullable.
+/// The schema of a tool's arguments. Optional members may be omitted but must not be null.
 pub(crate) fn of_arguments<T: JsonSchema>() -> JsonObject {
     let mut schema = of_document::<T>();
     schema.values_mut().for_each(plain);
     schema
 }
 
-/// The schema of a result.
+/// The schema of a tool's result.
 pub(crate) fn of_document<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -60,7 +60,7 @@ fn plain(value: &mut Value) {
     }
 }
 
-/// Replaces `X or null` by X.
+/// Replaces `X or null` with `X`.
 fn without_null(members: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = members.get_mut("type") {
         types.retain(|name| name != "null");

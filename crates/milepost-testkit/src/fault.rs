@@ -186,13 +186,13 @@ pub struct Interleave {
 }
 
 impl Interleave {
-    /// Wraps a store, without an action.
+    /// Wraps a store, without callbacks.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self { inner, before_body: Box::new(|_, _, _| Ok(())), after_write: Box::new(|_, _| ()) }
     }
 
-    /// Sets the action before a document is read. It gets the run and the sequence, and the reader gets its
-    /// error.
+    /// Sets a callback that is called with the run and the sequence number before a document is read. If it
+    /// returns an error, the read fails with that error.
     #[must_use]
     pub fn before_body(
         mut self,
@@ -202,7 +202,7 @@ impl Interleave {
         self
     }
 
-    /// Sets the action after each successful write.
+    /// Sets a callback that is called after each successful write.
     #[must_use]
     pub fn after_write(mut self, act: impl Fn(&dyn Store, &RunId) + Send + Sync + 'static) -> Self {
         self.after_write = Box::new(act);

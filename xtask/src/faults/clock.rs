@@ -1,5 +1,5 @@
-//! Clocks that jump: order follows the sequence, nothing just saved is removed, and the window for coalescing
-//! is exactly three seconds.
+//! Clocks that jump: order follows the sequence number, nothing just saved is removed, and the window for
+//! coalescing is exactly three seconds.
 
 use anyhow::{Context, Result, ensure};
 

@@ -36,7 +36,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A lazy unmount is enough, also for a file system that was shut down.
+        // A lazy unmount is enough, even for a file system that was shut down.
         let _ = read_output(Command::new("umount").arg("--lazy").arg(&self.folder));
     }
 }

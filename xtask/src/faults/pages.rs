@@ -1,5 +1,5 @@
-//! Garbage in the pages of a SQLite file: every command ends, and either prints correct data or reports
-//! damage.
+//! Garbage in the pages of a SQLite file: every command terminates, and either prints correct data or
+//! reports damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileExt;

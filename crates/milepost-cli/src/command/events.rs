@@ -31,10 +31,17 @@ pub(crate) struct EventsArgs {
 pub(crate) fn run(args: EventsArgs, context: &Context<'_>) -> Result<()> {
     let mp = context.open_existing()?;
     let run = context.visible_named_run(&mp)?;
-    let mut found = visible_events(&mp, run.as_ref(), args.after, args.limit, context)?;
     if !args.follow {
-        return context.output.present(&EventsDocument { found });
+        // One more than the limit tells whether there are more.
+        let limit = if args.limit > 0 { args.limit.saturating_add(1) } else { 0 };
+        let mut found = visible_events(&mp, run.as_ref(), args.after, limit, context)?;
+        let more = args.limit > 0 && found.events.len() > args.limit;
+        if more {
+            found.events.remove(0);
+        }
+        return context.output.present(&EventsDocument { found, more });
     }
+    let mut found = visible_events(&mp, run.as_ref(), args.after, args.limit, context)?;
     // Runs until the reader closes the pipe or a signal arrives.
     damage_notes(&found).iter().for_each(|note| context.output.note(note));
     loop {

@@ -220,7 +220,9 @@ pub(super) fn set_working_directory(command: &mut Command, folder: Option<&Path>
 
 pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
     let exit = if e.kind() == std::io::ErrorKind::NotFound { Exit::NoProgram } else { Exit::NotExecutable };
-    CommandError::new(ReasonCode::Usage, format!("cannot start {name}: {e}")).with_exit(exit)
+    CommandError::new(ReasonCode::Usage, format!("cannot start {name}: {e}"))
+        .with_exit(exit)
+        .with_hint(format!("check that {name} is installed and on PATH"))
 }
 
 pub(super) fn ensure_eligible(from: &RunAssessment) -> Result<()> {

@@ -1,5 +1,6 @@
 //! One configuration file: its values by dotted key, and warnings about unknown keys. Takes a path and
-//! returns the values or the reason not to use the file. Refuses links, devices and other users' files.
+//! returns the values or the reason not to use the file. Refuses symbolic links, devices and other users'
+//! files.
 
 use std::io;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub(super) struct File {
 pub(super) enum FileLookup {
     Missing,
     File(File),
-    /// A link, a device or another user's file, which is not used. Contains the reason.
+    /// A symbolic link, a device or another user's file, which is not used. Contains the reason.
     Refused(String),
 }
 

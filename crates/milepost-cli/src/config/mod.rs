@@ -155,7 +155,7 @@ impl Config {
             _ => Path::new(""),
         };
         let mut warnings = Vec::new();
-        // The user's own file may be behind links.
+        // The user's own file may be behind symbolic links.
         let user_file =
             environment.user_file.clone().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
         let user = match user_file.map(|path| File::read(path, false)).transpose()? {

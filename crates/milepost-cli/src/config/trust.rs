@@ -22,7 +22,7 @@ pub(super) const PATHS: &str = "trust.paths";
 /// What this user trusts.
 #[derive(Debug)]
 pub(crate) struct Trust {
-    /// Folders that the user listed, with links resolved.
+    /// Folders that the user listed, with symbolic links resolved.
     paths: Vec<PathBuf>,
     /// The user's state, or why it cannot be used.
     pub(crate) state: Result<UserState, String>,
@@ -80,7 +80,7 @@ impl Trust {
             other => other,
         };
         match trust {
-            // A link may lead out of the trusted folder.
+            // A symbolic link may lead out of the trusted folder.
             StoreTrust::Foreign(ForeignReason::NotRegular { .. }) => (trust, record),
             StoreTrust::Foreign(_) if self.covers_store(url) => (StoreTrust::Trusted, record),
             trust => (trust, record),
@@ -104,7 +104,7 @@ impl Trust {
     }
 }
 
-/// The folder under which the path to a store must not contain links.
+/// The folder under which the path to a store must not contain symbolic links.
 fn base(url: &StoreUrl, paths: &ProjectPaths) -> PathBuf {
     let project = project(paths);
     if url.path().is_some_and(|path| path.starts_with(&project)) { project } else { paths.root.clone() }

@@ -179,12 +179,12 @@ impl Context<'_> {
     }
 
     /// Decides whether a foreign store may be read: with a warning for people, never for agents. Another
-    /// user's store, or one behind a link, is never read.
+    /// user's store, or one behind a symbolic link, is never read.
     fn check_foreign_readable(&self, why: &ForeignReason) -> Result<(), Error> {
         let location = self.url().to_string();
-        // The target of a link is not part of the project, and reading it could write next to it. Another
-        // user may have placed a store above folders that are not theirs, which git's `safe.directory` also
-        // guards against.
+        // The target of a symbolic link is not part of the project, and reading it could write next to it.
+        // Another user may have placed a store above folders that are not theirs, which git's
+        // `safe.directory` also guards against.
         let unreadable = matches!(why, ForeignReason::NotRegular { .. } | ForeignReason::OtherOwner { .. });
         if unreadable || self.is_for_agent() {
             return Err(StoreError::Untrusted { location, why: why.clone() }.into());

@@ -1,5 +1,6 @@
-//! Decides which runs a command may show. An agent is never shown runs that came from elsewhere, whether it
-//! uses a hook, the MCP server or a shell. Every command that lists or names runs must check here.
+//! Decides which runs a command may show. An agent is never shown runs that came from elsewhere (an import,
+//! a bundle or a copy), whether it uses a hook, the MCP server or a shell. Every command that lists or names
+//! runs must check here.
 
 use milepost::model::{RunId, RunRecord};
 use milepost::{Error, Milepost, ReasonCode, Reference, RunSummary, RunsQuery};

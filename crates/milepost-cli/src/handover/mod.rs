@@ -30,7 +30,7 @@ pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
     recorded.map_or_else(|| context.config.paths.root.clone(), PathBuf::from)
 }
 
-/// Whether a run came from elsewhere.
+/// Whether a run came from elsewhere: an import, a bundle or a copy.
 pub(crate) fn is_foreign(from: &RunAssessment) -> bool {
     from.detail.summary().intact().is_some_and(|record| record.is_foreign())
 }

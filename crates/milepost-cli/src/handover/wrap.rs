@@ -47,7 +47,7 @@ pub(crate) fn wrapped(record: &str, voice: RecordOrigin) -> String {
 }
 
 /// Puts recorded text between markers, without control characters other than line breaks and tabs. The
-/// markers contain a random value, so that recorded text cannot end the record.
+/// markers contain a random value, so that recorded text cannot forge the end marker.
 pub(crate) fn between_markers(record: &str) -> String {
     let nonce = random_suffix(12);
     let record = clean_lines(record);

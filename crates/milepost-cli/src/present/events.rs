@@ -14,11 +14,21 @@ use crate::error::Result;
 pub(crate) struct EventsDocument {
     #[serde(flatten)]
     pub(crate) found: EventList,
+    /// Whether there are older events that `--limit` omits.
+    pub(crate) more: bool,
 }
 
 impl Document for EventsDocument {
     fn render(&self, output: &Output) -> Result<()> {
-        write_events(output, &self.found.events)
+        if self.found.events.is_empty() {
+            output.message("No events.");
+        }
+        write_events(output, &self.found.events)?;
+        if self.more {
+            let n = self.found.events.len();
+            output.message(&format!("Showing the newest {n}; `milepost events --limit 0` shows all"));
+        }
+        Ok(())
     }
 
     fn notes(&self) -> Vec<Note> {

@@ -116,15 +116,15 @@ impl Document for ListDocument {
                 text(header.summary()),
             ]);
         }
-        output.write_text(&table.lines())
+        output.write_text(&table.lines())?;
+        if self.more {
+            let n = self.checkpoints.len();
+            output.message(&format!("Showing the newest {n}; `milepost list --limit 0` shows all"));
+        }
+        Ok(())
     }
 
     fn notes(&self) -> Vec<Note> {
-        let n = self.checkpoints.len();
-        let more = self
-            .more
-            .then(|| Note::Message(format!("Showing the newest {n}; `milepost list --limit 0` shows all")));
-        let damaged = left_out(&self.damaged, "damaged row", "lists the damage");
-        more.into_iter().chain(damaged).collect()
+        left_out(&self.damaged, "damaged row", "lists the damage")
     }
 }

@@ -297,7 +297,7 @@ fn page(examination: &Examination, width: Option<usize>) -> String {
     let mut text = String::new();
     let name = clean(&overview.name());
     let _ = match from.decision.eligible {
-        true => writeln!(text, "{}\n", bold(&format!("Resume {name}?"))),
+        true => writeln!(text, "{} can be resumed\n", bold(&name)),
         false => writeln!(text, "{}  {}\n", bold(&name), yellow(&clean(&from.refusal_reason()))),
     };
     let by = overview.agent.as_deref().map_or(String::new(), |agent| format!(", {agent}"));
@@ -322,11 +322,17 @@ fn page(examination: &Examination, width: Option<usize>) -> String {
     push_fields(&mut text, width, 12, label, fields.into_iter().chain(actions));
     text.push('\n');
     let name = overview.run_id.short().unwrap_or(overview.run_id.as_str());
+    let eligible = from.decision.eligible;
+    let has_command = from.detail.summary().intact().is_some_and(|record| record.command().is_some());
+    let resume = |flag: &str| format!("milepost resume {name} --{flag}");
     let commands = [
-        agent.map(|agent| {
-            (format!("milepost resume {name} --with {agent}"), "start an agent with this brief")
-        }),
-        Some((format!("milepost resume {name} --dismiss"), "stop offering this run")),
+        (eligible && has_command).then(|| (resume("rerun"), "run its command again, in the same run")),
+        agent
+            .filter(|_| eligible)
+            .map(|agent| (resume(&format!("with {agent}")), "start an agent with this brief")),
+        (eligible && !has_command && agent.is_none())
+            .then(|| (resume("start"), "open a run that continues this one")),
+        eligible.then(|| (resume("dismiss"), "stop offering this run")),
         (*others > 0).then(|| ("milepost status".to_owned(), "list other runs that could be resumed")),
     ];
     let commands: Vec<_> = commands.into_iter().flatten().collect();

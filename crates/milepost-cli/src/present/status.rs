@@ -102,13 +102,16 @@ impl StatusRow {
         }
     }
 
-    /// What the run is about: its title, the newest summary, or the first line of the first prompt.
+    /// What the run is about: its title, the newest summary, the first line of the first prompt, or its
+    /// command.
     fn about(&self) -> Option<String> {
         let (record, latest) = (self.summary.intact(), self.summary.latest().as_ref());
         let prompt =
             || record?.working().log().iter().find_map(LogLine::prompt)?.lines().next().map(str::to_owned);
         let title = record.and_then(|record| record.title().clone());
-        title.or_else(|| latest.and_then(|entry| entry.header.summary().clone())).or_else(prompt)
+        let command = || Some(record?.command().as_ref()?.join(" "));
+        let summary = || latest.and_then(|entry| entry.header.summary().clone());
+        title.or_else(summary).or_else(prompt).or_else(command)
     }
 }
 
@@ -137,7 +140,7 @@ impl Document for StatusDocument {
 impl StatusDocument {
     /// The lines if there is no store yet.
     fn missing_lines(&self) -> String {
-        let mut text = format!("No store here yet; the first save creates {}\n", clean(&self.url));
+        let mut text = format!("No store here yet. The first save creates\n  {}\n", clean(&self.url));
         if self.waiting > 0 {
             let _ = writeln!(text, "{} until the store can be written", self.waiting_in_outbox());
         }

@@ -349,7 +349,7 @@ fn links_and_permissions_are_preserved() {
     assert_eq!((std::fs::read_to_string(&real).unwrap().as_str(), mode(&real)), ("{}", 0o640));
     std::fs::remove_file(&real).unwrap();
     assert!(
-        env.run(&["agents", "install", "gemini", "--project"]).exits(1).stderr.contains("a link to a file")
+        env.run(&["agents", "install", "gemini", "--project"]).exits(1).stderr.contains("link to a file")
     );
 }
 

@@ -164,8 +164,8 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a shell. Returns `None` and prints a notice if the shell is missing, or `script`, which creates
-    /// the terminal.
+    /// Starts a shell in a terminal created by `script`. Prints a notice and returns `None` if either program
+    /// is not installed.
     #[allow(clippy::print_stdout, reason = "the notice about a skipped test")]
     fn start(env: &TestEnvironment, shell: &str) -> Option<Self> {
         let program = shell.split(' ').next().unwrap();

@@ -366,7 +366,7 @@ fn a_pointer_is_committed_only_to_the_projects_repository() {
     // A folder linked out of the project, a linked file, and a file that is too large.
     env.write("milepost.toml", pointer("away/seed.json"));
     symlink(env.path("home"), env.project().join("away")).unwrap();
-    assert!(save(&env).contains("a link leads out of the project"));
+    assert!(save(&env).contains("a symbolic link leads out of the project"));
     assert!(!env.path("home/seed.json").exists());
     env.write("milepost.toml", pointer("link.json"));
     symlink("../outside.json", env.project().join("link.json")).unwrap();

@@ -11,7 +11,8 @@ fn status_without_a_store_suggests_init() {
     let ran = env.run(&[]).exits(10);
     assert_eq!(ran.stderr, "");
     insta::assert_snapshot!(env.plain(&ran.stdout), @"
-    No store here yet; the first save creates sqlite:[ROOT]/project/.milepost/milepost.db
+    No store here yet. The first save creates
+      sqlite:[ROOT]/project/.milepost/milepost.db
 
     Next: milepost init
     ");

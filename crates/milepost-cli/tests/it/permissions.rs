@@ -10,7 +10,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Returns a function that prepares the binary for an unprivileged user: the current user, or `nobody` if
+/// Returns a function that builds commands to run as an unprivileged user: the current user, or `nobody` if
 /// the test runs as root. Returns `None` if the test cannot switch to `nobody`.
 pub(crate) fn bound_user(env: &TestEnvironment) -> Option<impl Fn(&[&str]) -> Command> {
     let root = env.path("").metadata().unwrap().uid() == 0;

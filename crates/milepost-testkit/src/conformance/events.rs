@@ -75,7 +75,7 @@ pub fn page_by_position(store: &dyn Store) {
     oracle.check();
 }
 
-/// `limit` selects the newest events, still ordered oldest first, also in combination with `after`.
+/// `limit` selects the newest events, still ordered oldest first, even when combined with `after`.
 pub fn limit_takes_the_newest(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "events-limit");
     add(&mut oracle, 0..7);

@@ -1,4 +1,5 @@
-//! Finds checkpoints by sequence, id, id prefix, tag and foreign id: exactly the matching ones, each once.
+//! Finds checkpoints by sequence number, id, id prefix, tag and foreign id: exactly the matching ones, each
+//! once.
 
 use milepost::model::RunId;
 use milepost::store::CheckpointFilter::{All, Id, Name, Prefix, Sequence, ShortId};
@@ -18,7 +19,7 @@ fn ids(store: &dyn Store, query: HeaderQuery<'_>) -> Vec<String> {
     ids.collect()
 }
 
-/// By sequence, within a run.
+/// By sequence number, within a run.
 pub fn by_sequence(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "find-sequence");
     let mut other = Oracle::begin(store, "find-sequence-other");

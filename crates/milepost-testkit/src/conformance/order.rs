@@ -4,7 +4,7 @@ use milepost::store::{CheckpointFilter, HeaderQuery, Slot, Store};
 
 use crate::oracle::Oracle;
 
-/// The store issues the sequences 1, 2, 3 and so on in every run.
+/// The store issues the sequence numbers 1, 2, 3 and so on in every run.
 pub fn sequences_count_from_one(store: &dyn Store) {
     for name in ["order-count-a", "order-count-b"] {
         let mut oracle = Oracle::begin(store, name);
@@ -15,7 +15,7 @@ pub fn sequences_count_from_one(store: &dyn Store) {
     }
 }
 
-/// Copies and imports may skip sequences, also at the start. The next slot follows the last sequence.
+/// Copies and imports may skip sequence numbers, even at the start. The next slot follows the last number.
 pub fn sequences_may_have_gaps(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-gaps");
     for sequence in [7, 8, 20, 1_000_000, 5_000_000_000] {
@@ -40,7 +40,7 @@ pub fn sequences_may_have_gaps(store: &dyn Store) {
     oracle.drop_all(&[8, 1_000_000]).check();
 }
 
-/// A used or skipped sequence is refused, and nothing is written.
+/// A used or skipped sequence number is refused, and nothing is written.
 pub fn earlier_sequences_are_refused(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-refused");
     let doc = oracle.doc("zero");
@@ -55,7 +55,7 @@ pub fn earlier_sequences_are_refused(store: &dyn Store) {
         });
     }
     let docs = [oracle.doc("first"), oracle.doc("second")];
-    // Equal and decreasing sequences within one commit.
+    // Equal and decreasing sequence numbers within one commit.
     oracle.expect_refusal(|view, commit| {
         commit.puts.push(docs[0].seal(&view.slot));
         commit.puts.push(docs[1].seal(&Slot::issue(view.slot.sequence(), view.slot.stamp() + 1)));
@@ -87,7 +87,7 @@ pub fn earlier_stamps_are_refused(store: &dyn Store) {
     oracle.check();
 }
 
-/// A sequence is never issued twice, even after drops.
+/// A sequence number is never issued twice, even after drops.
 pub fn sequences_are_never_used_again(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "order-reuse");
     oracle.put_many(5);

@@ -59,7 +59,7 @@ impl<'a> Oracle<'a> {
         TestCheckpoint::new(&self.run, label)
     }
 
-    /// The expected sequences, oldest first.
+    /// The expected sequence numbers, oldest first.
     pub fn sequences(&self) -> Vec<u64> {
         self.rows.keys().copied().collect()
     }
@@ -149,17 +149,17 @@ impl<'a> Oracle<'a> {
         self.record = Some(commit.record);
     }
 
-    /// Puts one checkpoint and returns its sequence.
+    /// Puts one checkpoint and returns its sequence number.
     pub fn put(&mut self, doc: &TestCheckpoint) -> u64 {
         self.put_marked(doc, None)
     }
 
-    /// Puts one checkpoint with a tag and returns its sequence.
+    /// Puts one checkpoint with a tag and returns its sequence number.
     pub fn put_tagged(&mut self, doc: &TestCheckpoint, tag: &str) -> u64 {
         self.put_marked(doc, Some(fixtures::tagged(1, &[tag])))
     }
 
-    /// Puts one checkpoint with marks and returns its sequence.
+    /// Puts one checkpoint with marks and returns its sequence number.
     pub fn put_marked(&mut self, doc: &TestCheckpoint, marks: Option<Marks>) -> u64 {
         self.commit(|view, commit| {
             commit.puts.push(doc.seal(&view.slot));

@@ -1,5 +1,5 @@
 //! Reads language, package manager and test command from manifest files. Takes a folder, and returns the
-//! facts of each known file or why it could not be read. Must not follow a link out of the folder.
+//! facts of each known file or why it could not be read. Must not follow a symbolic link out of the folder.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -68,8 +68,8 @@ pub fn read_manifests(folder: &Path) -> Vec<Manifest> {
     found
 }
 
-/// Returns the text of a file, or `None` if it does not exist. Opens only regular files, and follows a link
-/// only within the folder.
+/// Returns the text of a file, or `None` if it does not exist. Opens only regular files, and follows a
+/// symbolic link only within the folder.
 fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let mut path = folder.join(name);
     let message = |e: std::io::Error| e.to_string();

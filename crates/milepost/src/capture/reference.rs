@@ -19,7 +19,7 @@ const DIGEST_LIMIT: u64 = 64 << 20;
 /// deadline. Otherwise the reference has the time of the last change (`modified`) and the reason why there is
 /// no digest (`sha256_omitted`). Refuses anything but a regular file.
 pub fn file_reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
-    // Links in the path are the agent's own, so they are followed.
+    // Symbolic links in the path are the agent's own, so they are followed.
     let mut file = bounded::open(&std::fs::canonicalize(path)?)?;
     let about = file.metadata()?;
     let mut reference = FileRef {

@@ -1,4 +1,4 @@
-//! Tests of capture limits, the store's own files, process memory and links.
+//! Tests of capture limits, the store's own files, process memory and symbolic links.
 
 use std::process::{Command, Stdio};
 
@@ -169,7 +169,7 @@ fn links_that_lead_out_of_the_project_are_not_followed() {
     let (files, skipped) = listed(&[Path::new("docs"), Path::new(DEFAULT_WATCHED_FOLDER)]);
     assert_eq!(files, paths(&["docs/own/mine"]));
     assert_eq!(skipped, [out(".aiwg"), out("docs/file"), out("docs/folder")]);
-    // A folder that is configured with a path outside the project is listed, with its own links.
+    // A folder that is configured with a path outside the project is listed, with its own symbolic links.
     for asked in [Path::new("../outside"), &base.join("outside")] {
         let (files, _) = listed(&[asked]);
         let expected = ["back", "deep/er", "inner", "secret"].map(|name| format!("../outside/{name}"));

@@ -1,5 +1,5 @@
 //! Lists the files of the watched folders with their sizes. Takes the folders and limits, and returns the
-//! list and notes on what could not be read. Must not fail or follow a link out of the project.
+//! list and notes on what could not be read. Must not fail or follow a symbolic link out of the project.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs;
@@ -117,7 +117,8 @@ struct FolderWalk<'a> {
 }
 
 impl FolderWalk<'_> {
-    /// Walks a folder. Links to folders come last, so that a folder is listed under its own name first.
+    /// Walks a folder. Symbolic links to folders come last, so that a folder is listed under its own name
+    /// first.
     fn walk_folder(&mut self, top: &Path) {
         let depth = top.components().count();
         let mut folders = VecDeque::from([top.to_owned()]);
@@ -180,7 +181,7 @@ impl FolderWalk<'_> {
                 self.add_note(&path, LEADS_OUT);
                 continue;
             }
-            // A link is treated as its target.
+            // A symbolic link is treated as its target.
             match if kind.is_symlink() { fs::metadata(&path) } else { entry.metadata() } {
                 Ok(target) if target.is_dir() => links.push_back(path),
                 Ok(target) => self.add_file(&path, target.len()),
@@ -189,7 +190,7 @@ impl FolderWalk<'_> {
         }
     }
 
-    /// Whether a link points outside both the project and the watched folder.
+    /// Whether a symbolic link points outside both the project and the watched folder.
     fn leads_out(&self, link: &Path) -> bool {
         let real = fs::canonicalize(link);
         real.is_ok_and(|real| !real.starts_with(self.root) && !real.starts_with(&self.top))

@@ -15,7 +15,7 @@ use crate::{Error, seal, trigger};
 /// over.
 #[derive(Debug, Clone)]
 pub(super) struct EarlierCaptures {
-    /// Sequence of the newest capture; 0 for none.
+    /// The sequence number of the newest capture, or 0 if there is none.
     pub(super) latest: u64,
     /// The files touched up to that capture.
     files: Vec<PathText>,

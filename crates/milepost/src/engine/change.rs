@@ -18,9 +18,9 @@ const ID: usize = 256;
 const OPEN_STEPS: usize = 100;
 
 impl Milepost {
-    /// Applies changes to a run, which is opened if it does not exist. If one of them is a boundary, such
-    /// as a step that begins or a task that ends, all are saved immediately in a checkpoint with the
-    /// content of `save`. Otherwise they wait for the next checkpoint.
+    /// Applies changes to a run, and opens the run if it does not exist. If one of the changes is a boundary,
+    /// such as the start of a step or the end of a task, all of them are saved immediately in a checkpoint
+    /// with the content of `save`. Otherwise they wait for the next checkpoint.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn apply(
         &self,

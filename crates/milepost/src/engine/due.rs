@@ -31,8 +31,8 @@ impl Due {
 }
 
 impl Milepost {
-    /// Returns whether a timer save is due, by the given profile or otherwise by the run's own. If the
-    /// clock went back, a save is due.
+    /// Returns whether a timer save is due, according to `profile`, or the run's own profile if `None`. A
+    /// save is also due if the clock went backwards.
     pub fn is_due(&self, run: &RunId, profile: Option<Profile>) -> Result<bool, Error> {
         Ok(self.due(run, profile)? != Due::No)
     }

@@ -48,7 +48,7 @@ pub struct QueuedSave {
     pub signed: bool,
 }
 
-/// A waiting entry, as far as it can be read.
+/// A waiting entry. Contains what could be read of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingSave {
     /// The file in the outbox.

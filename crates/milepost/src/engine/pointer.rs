@@ -162,8 +162,8 @@ impl Pointer {
         Err("another program keeps changing it".to_owned())
     }
 
-    /// Refuses a file under the project root whose folder is reached through a link that leads out of the
-    /// project.
+    /// Refuses a file under the project root whose folder is reached through a symbolic link that leads out
+    /// of the project.
     fn check_folder(&self) -> Result<(), String> {
         let folder = atomic::folder_of(&self.file);
         let is_below = folder.starts_with(&self.project.root)
@@ -174,7 +174,7 @@ impl Pointer {
             return Err(format!("{} is not a folder", real.display()));
         }
         if is_below && !real.starts_with(&self.project.root) {
-            return Err("a link leads out of the project".to_owned());
+            return Err("a symbolic link leads out of the project".to_owned());
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::store::{Commit, WriteDecision};
 const MAX_PENDING: u64 = 2 * OUTCOMES as u64;
 
 impl Milepost {
-    /// Adds items to a run, which is opened if it does not exist.
+    /// Adds items to a run, and opens the run if it does not exist.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn record(&self, run: &RunId, items: &[Item], run_options: &RunOptions) -> Result<(), Error> {
         let changes: Vec<_> = items.iter().cloned().map(Change::Item).collect();

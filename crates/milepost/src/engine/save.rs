@@ -101,7 +101,7 @@ struct JoinedCapture<'a> {
 }
 
 impl Milepost {
-    /// Saves a checkpoint into a run, which is opened if it does not exist.
+    /// Saves a checkpoint into a run, and opens the run if it does not exist.
     pub fn save(&self, run: &RunId, mut save: Save) -> Result<Saved, Error> {
         save.condition = None;
         let saved = self.save_if(run, save)?;

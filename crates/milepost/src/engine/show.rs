@@ -71,8 +71,8 @@ impl Milepost {
         self.shown(entry, verified, damaged)
     }
 
-    /// The newest intact checkpoint in one listing that `wanted` accepts, and the newer ones that are
-    /// damaged.
+    /// Returns the newest intact checkpoint that `wanted` accepts, and the newer ones that are damaged. Does
+    /// not retry if a checkpoint is removed before it is read.
     fn newest_listed(
         &self,
         run: Option<&RunId>,

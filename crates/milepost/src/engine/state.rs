@@ -115,7 +115,7 @@ impl Milepost {
             return Err(refuse(why, "--allow-run-mismatch"));
         }
         let written = |source| Error::File { path: to.to_owned(), what: "written", source };
-        // Follow a link, so that its target is replaced and the link stays.
+        // Follow a symbolic link, so that its target is replaced and the link stays.
         let target = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
         let before = match fs::read(&target) {
             Ok(bytes) if bytes == state.state.get().as_bytes() => return Ok(None),

@@ -246,7 +246,7 @@ mod tests {
         std::os::unix::fs::symlink("file", dir.path().join("link")).unwrap();
         assert!(
             !replace(&dir.path().join("link"), Some(b"two"), b"three").unwrap(),
-            "links are not followed"
+            "symbolic links are not followed"
         );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file remains");
     }

@@ -38,7 +38,7 @@ fn find_in(search_path: OsString, repository: &Repository) -> Option<Executable>
         .filter(|folder| folder.is_absolute() && !of_project(folder))
         .collect();
     let name = format!("git{}", std::env::consts::EXE_SUFFIX);
-    // A link may still lead into the repository.
+    // A symbolic link may still lead into the repository.
     let is_outside = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|real| !of_project(&real));
     let path =
         folders.iter().map(|folder| folder.join(&name)).find(|path| is_program(path) && is_outside(path))?;

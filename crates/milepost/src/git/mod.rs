@@ -214,7 +214,7 @@ impl Git {
         })
     }
 
-    /// Refuses a git directory with links that would redirect the writes of a commit.
+    /// Refuses a git directory with symbolic links that would redirect the writes of a commit.
     pub(crate) fn check_writable(&self) -> Result<(), GitError> {
         repository_check::check_writable(&self.repository)
     }

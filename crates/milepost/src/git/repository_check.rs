@@ -54,7 +54,7 @@ pub(super) fn check_readable(repository: &Repository) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Refuses a git directory with links that would redirect the writes of a commit.
+/// Refuses a git directory with symbolic links that would redirect the writes of a commit.
 pub(super) fn check_writable(repository: &Repository) -> Result<(), GitError> {
     let (git_dir, common) = (repository.git_dir(), repository.common_dir());
     let branch = branch(repository).unwrap_or_default();
@@ -123,7 +123,7 @@ mod tests {
         }
         fs::File::create(git.join("packed-refs")).unwrap().set_len(3 << 30).unwrap();
         assert!(refusal(check_readable(&repository)).ends_with("packed-refs is larger than 128 MiB"));
-        // Links are allowed: git's own script for a second worktree creates them.
+        // Symbolic links are allowed: git's own script for a second worktree creates them.
         fs::rename(git.join("packed-refs"), git.join("refs-kept")).unwrap();
         fs::rename(git.join("config"), dir.path().join("config")).unwrap();
         symlink(dir.path().join("config"), git.join("config")).unwrap();

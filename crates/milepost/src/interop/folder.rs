@@ -1,6 +1,6 @@
 //! Reads the files of a folder that another tool wrote. Takes the path of the folder and returns the text and
-//! JSON of its files, and records a reason for each file that is skipped. It must not follow a link out of
-//! the folder or read more than the size limit.
+//! JSON of its files, and records a reason for each file that is skipped. It must not follow a symbolic link
+//! out of the folder or read more than the size limit.
 
 use std::fs;
 use std::io::{self, Read};
@@ -88,7 +88,7 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
             _ => e.to_string(),
         })?;
         if !real.starts_with(&self.real) {
-            return Err("a link that leads out of the folder".into());
+            return Err("a symbolic link that leads out of the folder".into());
         }
         let too_large =
             || format!("larger than {}, the limit for one file", bounded::format_limit(FILE_LIMIT));

@@ -69,7 +69,7 @@ pub(crate) struct Session {
 pub(crate) struct RecentCommit {
     /// The writer's token.
     pub(crate) token: WriteToken,
-    /// The sequence of the checkpoint that was written or folded into; 0 for none.
+    /// The sequence number of the checkpoint that was written or folded into, or 0 if there is none.
     pub(crate) sequence: u64,
     /// Whether the trigger was folded into an existing checkpoint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -89,8 +89,8 @@ pub(crate) struct MaintenanceState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct CaptureHistory {
-    /// The sequence of the newest checkpoint with a workspace; 0 for none. The next capture extends its list
-    /// of touched files.
+    /// The sequence number of the newest checkpoint with a workspace, or 0 if there is none. The next capture
+    /// extends its list of touched files.
     pub(crate) latest: u64,
     /// The time of the last capture.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,16 +225,16 @@ pub struct RunRecord {
     /// The total duration of the earlier sessions, in milliseconds.
     #[getter(skip)]
     pub(crate) earlier_ms: u64,
-    /// Checkpoints up to this sequence are completed; 0 for none.
+    /// Checkpoints up to this sequence number are completed; 0 if there are none.
     #[getter(skip)]
     pub(crate) completed_through: u64,
-    /// The sequence of the newest failed checkpoint; 0 for none.
+    /// The sequence number of the newest failed checkpoint, or 0 if there is none.
     #[getter(skip)]
     pub(crate) latest_failed: u64,
-    /// The sequence of the newest completed checkpoint; 0 for none.
+    /// The sequence number of the newest completed checkpoint, or 0 if there is none.
     #[getter(skip)]
     pub(crate) latest_completed: u64,
-    /// The sequence of the newest checkpoint with a state; 0 for none.
+    /// The sequence number of the newest checkpoint with a state, or 0 if there is none.
     #[getter(skip)]
     pub(crate) latest_state: u64,
     /// Facts about the earlier captures.

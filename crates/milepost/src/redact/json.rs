@@ -33,7 +33,7 @@ struct JsonWalker<'a, 'w> {
 }
 
 /// Returns the document with its secrets replaced, or `None` if it has none. `name` is the name of the
-/// member whose value it is.
+/// member that contains the document.
 pub(super) fn redact_document(text: &str, name: &str, allow: &AllowList) -> Option<String> {
     let hint = ValueHint::from_member_name(name);
     if hint.is_none() && !scan::may_contain_secret(text) {

@@ -91,7 +91,7 @@ fn silence_is_counted_to_the_quarter_of_an_hour() {
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);
     record.updated_at = now() - SignedDuration::from_secs(15 * 60 + 1);
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Stalled);
-    // An owner does not count as silent if the clock went back.
+    // An owner does not count as silent if the clock went backwards.
     record.updated_at = now() + SignedDuration::from_hours(24);
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);
 }

@@ -56,7 +56,7 @@ pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Tim
     if !unchanged || trigger.never_coalesce || trigger.status.is_terminal() {
         return CoalesceDecision::NewCheckpoint;
     }
-    // If the clock went back, the time between the two triggers is unknown.
+    // If the clock went backwards, the time between the two triggers is unknown.
     let Some(age) = clock::age(latest.header.created_at, now) else { return CoalesceDecision::NewCheckpoint };
     if age <= WINDOW {
         CoalesceDecision::AppendSource

@@ -21,7 +21,7 @@ pub(crate) struct RetentionDecision {
     pub reasons: Vec<Reason>,
 }
 
-/// Facts about a run as a whole. A sequence of 0 means "none".
+/// Facts about a run as a whole. A sequence number of 0 means "none".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunFacts {
     /// The number of checkpoints.
@@ -73,7 +73,7 @@ impl RunFacts {
 }
 
 /// Decides which checkpoints of a run are kept. `entries` is any number of its oldest checkpoints, oldest
-/// first and without gaps. Checkpoints are ranked by sequence, never by the clock.
+/// first and without gaps. Checkpoints are ranked by sequence number, never by the clock.
 ///
 /// The newest checkpoint of an hour, day or week is certain only if all checkpoints are passed. Otherwise,
 /// every checkpoint that could be the newest is kept. A partial plan therefore never removes a checkpoint

@@ -38,7 +38,7 @@ impl Milepost {
 
 setters! {
     impl RunBuilder {
-        /// Sets the profile, also for an existing run.
+        /// Sets the profile, even if the run already exists.
         pub fn profile(profile: Profile) => run_options.profile = Some(profile);
 
         /// Sets the path of the plan that the run follows.

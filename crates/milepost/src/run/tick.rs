@@ -71,7 +71,7 @@ impl Ticker {
         }
     }
 
-    /// Writes the events of the failures, as far as the store can be written.
+    /// Writes the events of the failures; stops if the store cannot be written.
     fn tell(&mut self) {
         let Ok(mp) = self.run.engine() else { return };
         while let Some((message, times)) = self.untold.first() {

@@ -91,7 +91,7 @@ pub struct Unsealed {
 }
 
 impl Unsealed {
-    /// Prepares a body for sealing. `seal` sets its sequence.
+    /// Prepares a body for sealing. `seal` sets its sequence number.
     pub fn new(body: Body, state_given: bool) -> Result<Self, ValidationError> {
         let members = body.members()?;
         let material = Material::of(&body, &members)?;
@@ -103,7 +103,7 @@ impl Unsealed {
         &self.body
     }
 
-    /// Iterates over the members as they will be written, except for the sequence.
+    /// Iterates over the members as they will be written, except for the sequence number.
     pub fn members(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.members.iter().map(|member| (member.name.as_ref(), &member.value))
     }

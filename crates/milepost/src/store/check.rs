@@ -64,7 +64,7 @@ pub struct Damage {
     pub(crate) snapshot_id: Option<CheckpointId>,
     /// The run, if known.
     pub(crate) run_id: Option<RunId>,
-    /// The checkpoint's sequence, if known.
+    /// The checkpoint's sequence number, if known.
     #[getter(copy)]
     pub(crate) sequence: Option<u64>,
     /// Which value is damaged.
@@ -78,7 +78,7 @@ pub struct Damage {
     pub(crate) expected: String,
     /// The checksum or content found.
     pub(crate) found: String,
-    /// The sequence of the damaged checkpoint that this one is stored as a delta against.
+    /// The sequence number of the damaged checkpoint that this one is stored as a delta against.
     #[getter(copy)]
     pub(crate) because_of: Option<u64>,
 }
@@ -103,7 +103,7 @@ impl Damage {
         self.kind.reason_code()
     }
 
-    /// Sets the run and the sequence.
+    /// Sets the run and the sequence number.
     #[must_use]
     pub fn at(mut self, run_id: Option<&RunId>, sequence: Option<u64>) -> Self {
         self.run_id = run_id.cloned();

@@ -11,10 +11,11 @@ use super::{CheckpointEntry, StoreError};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
 use crate::seal::Sealed;
 
-/// The position of a new checkpoint: its sequence in the run and its stamp in the store. Issued by stores.
+/// The position of a new checkpoint: its sequence number in the run and its stamp in the store. Issued by
+/// stores.
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// The checkpoint's sequence within its run.
+    /// The checkpoint's sequence number within its run.
     sequence: u64,
     /// The checkpoint's position among all writes of the store.
     stamp: u64,
@@ -32,7 +33,8 @@ impl Slot {
         Self { sequence: self.sequence + 1, stamp: self.stamp + 1 }
     }
 
-    /// This slot with a later sequence, for copies and imports; `None` if the sequence is before this slot's.
+    /// This slot with a later sequence number, for copies and imports; `None` if that number is lower
+    /// than this slot's.
     #[must_use]
     pub fn at_sequence(&self, sequence: u64) -> Option<Self> {
         (sequence >= self.sequence).then_some(Self { sequence, stamp: self.stamp })
@@ -83,9 +85,9 @@ pub struct RunDetails {
 pub struct Commit {
     /// Checkpoints to add, in increasing slots from `RunView::slot` on.
     pub puts: Vec<Sealed>,
-    /// Marks to set, by sequence, including those of checkpoints in `puts`. Marks whose revision is not above
-    /// the stored one are refused with `StoreError::MarksMoved`, so that concurrent writers cannot overwrite
-    /// each other's marks.
+    /// Marks to set, by sequence number, including those of checkpoints in `puts`. Marks whose revision is
+    /// not above the stored one are refused with `StoreError::MarksMoved`, so that concurrent writers cannot
+    /// overwrite each other's marks.
     pub marks: Vec<(u64, Marks)>,
     /// Sequences of checkpoints to remove.
     pub drops: Vec<u64>,
@@ -160,7 +162,7 @@ impl Commit {
         Ok(())
     }
 
-    /// Checks that sequences and stamps start at the view's slot and increase.
+    /// Checks that sequence numbers and stamps start at the view's slot and increase.
     fn validate_slots(&self, run: &RunId, view: &RunView) -> Result<(), StoreError> {
         let (mut sequence, mut stamp) = (view.slot.sequence(), view.slot.stamp());
         for put in &self.puts {

@@ -116,8 +116,8 @@ pub(super) fn register(url: &StoreUrl, state: Option<&UserState>) -> io::Result<
 }
 
 /// Decides whether a store is trusted, and returns this user's record of it. `base` is a folder whose path
-/// has no links; no link under it is followed. If the store was moved, its record is updated. Does not detect
-/// `ForeignReason::Tracked`: the caller has to check with git.
+/// has no symbolic links; no symbolic link under it is followed. If the store was moved, its record is
+/// updated. Does not detect `ForeignReason::Tracked`: the caller has to check with git.
 pub fn check_trust(
     url: &StoreUrl,
     base: &Path,

@@ -36,7 +36,8 @@ pub struct ProjectPaths {
 
 impl ProjectPaths {
     /// Searches from `folder` upwards, never beyond the root of a repository. A folder whose `.git` must not
-    /// be used (a link, or a pointer to a git directory that does not point back) is a project outside git.
+    /// be used (a symbolic link, or a pointer to a git directory that does not point back) is a project
+    /// outside git.
     pub fn find(folder: &Path) -> io::Result<Self> {
         let folder = fs::canonicalize(folder)?;
         // A repository takes precedence over `.milepost` and `milepost.toml` in its subfolders.

@@ -145,7 +145,7 @@ options! {
 }
 
 /// Sorts rows as the query requires, and applies its cursor and limit. Within a run, rows are ordered by
-/// sequence; across runs, by stamp and newest first.
+/// sequence number; across runs, by stamp and newest first.
 pub(super) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl Fn(&T) -> Cursor) -> Vec<T> {
     let position = |at: Cursor| if query.run.is_some() { at.sequence } else { at.stamp };
     let oldest_first = query.oldest_first && query.run.is_some();
@@ -177,7 +177,7 @@ pub enum CheckpointFilter<'a> {
     /// All checkpoints.
     #[default]
     All,
-    /// The checkpoint with this sequence. Requires a run.
+    /// The checkpoint with this sequence number. Requires a run.
     Sequence(u64),
     /// The checkpoint with this id.
     Id(&'a str),
@@ -218,15 +218,15 @@ pub struct EventPage {
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetentionEntry {
-    /// The checkpoint's sequence.
+    /// The checkpoint's sequence number.
     pub(crate) sequence: u64,
     /// The checkpoint's id.
     pub(crate) snapshot_id: CheckpointId,
     /// When the checkpoint was created.
     #[getter(copy)]
     pub(crate) created_at: Timestamp,
-    /// The status of the work; `None` if the header was not verified. In that case only the sequence, the
-    /// id and the marks are reliable.
+    /// The status of the work; `None` if the header was not verified. In that case only the sequence number,
+    /// the id and the marks are reliable.
     #[getter(copy)]
     pub(crate) status: Option<Status>,
     /// Whether the checkpoint contains a state.

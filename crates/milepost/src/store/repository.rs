@@ -1,7 +1,7 @@
 //! Finds the git repository of a worktree without running git. Takes a folder and returns its repository, or
 //! that it has none, or that its `.git` must not be used. Repository files are untrusted. They are read with
-//! a size limit and without following links, and a pointer to another git directory counts only if that
-//! directory points back.
+//! a size limit and without following symbolic links, and a pointer to another git directory counts only if
+//! that directory points back.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The worktree's root, as an absolute path without links.
+    /// The worktree's root, as an absolute path with symbolic links resolved.
     pub fn worktree(&self) -> &Path {
         &self.worktree
     }
@@ -56,12 +56,12 @@ pub(super) enum DotGit {
     Absent,
     /// The folder is the root of this repository's worktree.
     Repository(Repository),
-    /// It exists and must not be used: it is a link, a special file, or a pointer to a git directory that
-    /// does not point back.
+    /// It exists and must not be used: it is a symbolic link, a special file, or a pointer to a git directory
+    /// that does not point back.
     Refused,
 }
 
-/// Inspects `.git` in a folder whose path is absolute and has no links.
+/// Inspects `.git` in a folder whose path is absolute and has no symbolic links.
 pub(super) fn dot_git(folder: &Path) -> DotGit {
     let dot_git = folder.join(".git");
     let Ok(about) = fs::symlink_metadata(&dot_git) else { return DotGit::Absent };
@@ -113,7 +113,8 @@ fn leads_to(path: &Path, folder: &Path) -> bool {
     fs::canonicalize(path).is_ok_and(|real| real == folder)
 }
 
-/// Whether the path exists, dangling links included. Errors other than "not found" count as existing.
+/// Whether the path exists, dangling symbolic links included. Errors other than "not found" count as
+/// existing.
 fn is_there(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Ok(_) => true,

@@ -83,7 +83,7 @@ impl StoreUrl {
         self.local().is_none_or(|(layout, path)| layout.marker(path).exists() && !layout.is_unfinished(path))
     }
 
-    /// The same address with an absolute path, with links in the parent folder resolved.
+    /// The same address with an absolute path, with symbolic links in the parent folder resolved.
     #[must_use]
     pub fn resolved(&self) -> Self {
         self.map_path(resolve_folder)
@@ -110,7 +110,7 @@ impl StoreUrl {
     }
 }
 
-/// Makes a path absolute and resolves the links of its parent folder, but not of its last component.
+/// Makes a path absolute and resolves the symbolic links of its parent folder, but not of its last component.
 fn resolve_folder(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (path.parent().and_then(|folder| std::fs::canonicalize(folder).ok()), path.file_name()) {

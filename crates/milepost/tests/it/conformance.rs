@@ -1,4 +1,5 @@
-//! Runs the conformance suite on every store, plain and wrapped so that decisions are called more than once.
+//! Runs the conformance suite on every store, both plain and wrapped so that each decision callback is called
+//! more than once.
 
 mod sqlite {
     use crate::stores::sqlite;

@@ -440,8 +440,8 @@ fn damaged_rows_are_left_for_the_doctor_and_do_not_stop_a_prune() {
         all.save(&run("s"), say(&format!("{i}"))).unwrap();
     }
     let db = rusqlite::Connection::open(world.dir.path().join("m.db")).unwrap();
-    // Retention relies on the sequence and the stamp at the start of a header. Damage after them does not
-    // matter.
+    // Retention relies on the sequence number and the stamp at the start of a header. Damage after them does
+    // not matter.
     for (sequence, sound, hurt) in [(4, ":4,", ":9,"), (6, "\"manual\"", "\"manuaX\"")] {
         let update =
             "UPDATE checkpoint SET header = replace(header, ?2, ?3) WHERE sequence = ?1 AND run_n = 1";

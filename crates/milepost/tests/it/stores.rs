@@ -34,7 +34,7 @@ pub(crate) fn sqlite() -> Opener {
     in_folder(open_sqlite)
 }
 
-/// Calls decisions more than once, as a store that retries does.
+/// Calls each decision callback more than once, like a store that retries.
 pub(crate) fn sqlite_asked_again() -> Opener {
     in_folder(|dir| Faults { seed: 11, ..Faults::default() }.around(open_sqlite(dir)))
 }
@@ -49,7 +49,7 @@ pub(crate) fn files() -> Opener {
     in_folder(open_files)
 }
 
-/// Calls decisions more than once, as a store that retries does.
+/// Calls each decision callback more than once, like a store that retries.
 pub(crate) fn files_asked_again() -> Opener {
     in_folder(|dir| Faults { seed: 12, ..Faults::default() }.around(open_files(dir)))
 }

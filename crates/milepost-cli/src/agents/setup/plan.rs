@@ -63,7 +63,7 @@ pub(crate) struct FileChange {
     /// The change as a diff, if the plan is only shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) diff: Option<String>,
-    /// The file that is written, with links resolved.
+    /// The file that is written, with symbolic links resolved.
     #[serde(skip)]
     pub(super) real: PathBuf,
     /// Its text, if it exists.
@@ -160,7 +160,8 @@ pub(super) fn duplicate_hooks(agent: Agent, other: Scope) -> String {
 /// Maximum size of an agent's file.
 const SETTINGS_LIMIT: u64 = 64 << 20;
 
-/// Resolves links. A project's links must not lead out of it, because someone else may have created them.
+/// Resolves symbolic links. A project's links must not lead out of it, because someone else may have created
+/// them.
 fn resolve_within(path: &Path, project: Option<&PathBuf>) -> Result<PathBuf, Refusal> {
     let real = resolve_links(path)?;
     let outside = |project: &PathBuf| {
@@ -168,7 +169,7 @@ fn resolve_within(path: &Path, project: Option<&PathBuf>) -> Result<PathBuf, Ref
         !real.starts_with(root)
     };
     match project.is_some_and(outside) {
-        true => Err(Refusal::new("it is a link that leads out of the project")),
+        true => Err(Refusal::new("it is a symbolic link that leads out of the project")),
         false => Ok(real),
     }
 }
@@ -297,13 +298,13 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, Refusal> {
     }
 }
 
-/// Resolves links, including those in the path of a file that does not exist yet.
+/// Resolves symbolic links, including those in the path of a file that does not exist yet.
 pub(super) fn resolve_links(path: &Path) -> Result<PathBuf, Refusal> {
     if let Ok(real) = fs::canonicalize(path) {
         return Ok(real);
     }
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_symlink()) {
-        return Err(Refusal::new("it is a link to a file that does not exist"));
+        return Err(Refusal::new("it is a symbolic link to a file that does not exist"));
     }
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => Ok(resolve_links(parent)?.join(name)),

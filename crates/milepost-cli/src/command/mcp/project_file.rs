@@ -1,6 +1,6 @@
 //! Reads files that an agent names. Takes the project's root and a path, and returns the file's text with
 //! secrets redacted. Reads only regular files inside the project up to a size limit. Must not follow symbolic
-//! links or block on a pipe.
+//! symbolic links or block on a pipe.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -58,7 +58,7 @@ pub(super) fn read(root: &Path, given: &str, allow: &AllowList) -> Result<String
     })
 }
 
-/// Opens a file one folder at a time, so that no part of its path can be a link.
+/// Opens a file one folder at a time, so that no part of its path can be a symbolic link.
 fn open(root: &Path, given: &Path) -> Result<File, Refused> {
     if given.components().any(|part| part == Component::ParentDir) {
         return Err(Refused::Parent);

@@ -339,8 +339,8 @@ impl Milepost {
         }
     }
 
-    /// Reduces ended runs to the minimum that a run keeps, or plans to, until the store is within its size
-    /// limit.
+    /// Reduces ended runs to the minimum that every run keeps, one by one, until the store is within its size
+    /// limit. A dry run only plans this.
     fn reduce_ended_runs(
         &self,
         plans: &mut [RunPlan],

@@ -25,7 +25,7 @@ pub(super) struct Change {
     pub(super) n: u64,
     /// The last stamp that the commit uses.
     pub(super) stamp: u64,
-    /// The last sequence ever used in the run.
+    /// The last sequence number ever used in the run.
     pub(super) last: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) puts: Vec<Header>,
@@ -41,7 +41,7 @@ pub(super) struct Change {
     /// Events with their positions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<(u64, Event)>,
-    /// Checksums of compressed files, by sequence.
+    /// Checksums of compressed files, by sequence number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) gz: Vec<(u64, String)>,
 }

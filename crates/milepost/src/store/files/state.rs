@@ -86,7 +86,7 @@ pub(super) struct RunLog {
     pub(super) n: u64,
     /// The last stamp used.
     pub(super) stamp: u64,
-    /// The last sequence ever used.
+    /// The last sequence number ever used.
     pub(super) last_sequence: u64,
     pub(super) entries: BTreeMap<u64, Live>,
     pub(super) items: VecDeque<Item>,
@@ -103,7 +103,7 @@ pub(super) struct RunLog {
     pub(super) trailing: u64,
     /// Number of lost lines before the end of the log whose changes no other line repeats.
     pub(super) lost: u64,
-    /// Lost lines may have dropped checkpoints up to this sequence.
+    /// Lost lines may have dropped checkpoints up to this sequence number.
     lost_below: u64,
     dropped: BTreeSet<u64>,
     pub(super) unexplained: Vec<Unexplained>,
@@ -240,7 +240,7 @@ impl RunLog {
                 verified.and_then(|v| v.into_sealed(&Slot::issue(1, 0)).ok()).map(|s| s.header().clone());
             let header = header.filter(|h| h.run_id == *run && h.snapshot_id == id);
             if let Some(header) = &header {
-                // The sequence is used or dropped by an intact line, so this document was never
+                // The sequence number is used or dropped by an intact line, so this document was never
                 // acknowledged, or was dropped.
                 if self.entries.contains_key(&header.sequence) || self.dropped.contains(&header.sequence) {
                     continue;
@@ -280,7 +280,7 @@ impl RunLog {
         live.into_iter().chain(found).max_by_key(|row| row.cursor().sequence)
     }
 
-    /// The next free sequence, after all that were used, including those used by lost lines.
+    /// The next free sequence number, after all that were used, including those used by lost lines.
     pub(super) fn next_sequence(&self) -> u64 {
         let found = self.unexplained.iter().filter_map(Unexplained::sequence).max().unwrap_or(0);
         let unreadable = self.unexplained.iter().filter(|found| found.header.is_none()).count() as u64;

@@ -8,7 +8,7 @@ use crate::store::check::checksum;
 use crate::store::frame::{self, MOST_DEPENDANTS, SMALL};
 use crate::store::{Damage, Part};
 
-/// A stored frame. `base` is the sequence of the checkpoint it is packed against, 0 for a whole frame.
+/// A stored frame. `base` is the sequence number of the checkpoint it is packed against, 0 for a whole frame.
 struct Stored {
     base: u64,
     dependants: u64,

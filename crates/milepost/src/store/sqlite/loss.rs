@@ -88,8 +88,8 @@ pub(super) fn newest(losses: &[Loss]) -> u64 {
     losses.iter().map(|loss| loss.expected).max().unwrap_or(0)
 }
 
-/// Number of sequences that a run must skip, because each lost write may have used one of them. `stamp` is
-/// the stamp of the run's last write. A new run skips numbers only until the loss is acknowledged.
+/// How many sequence numbers a run must skip, because each lost write may have used one of them.
+/// `stamp` is the stamp of the run's last write. A new run skips numbers only until the loss is acknowledged.
 pub(super) fn skipped(losses: &[Loss], stamp: Option<u64>) -> u64 {
     let concerns = |loss: &&Loss| match stamp {
         Some(stamp) => stamp <= loss.found,

@@ -121,7 +121,7 @@ fn loose(connection: &Connection) -> Result<u64> {
     )
 }
 
-/// Rows with a damaged header and an intact document: run number, sequence, description of the damage.
+/// Rows with a damaged header and an intact document: run number, sequence number, description of the damage.
 fn damaged_headers(store: &SqliteStore) -> StoreResult<Vec<(i64, u64, String)>> {
     store.read(|view| {
         let mut rows = view.headers(&HeaderQuery::default())?;

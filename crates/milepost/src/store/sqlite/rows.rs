@@ -154,7 +154,7 @@ pub(super) fn set_marks(tx: &Connection, n: i64, sequence: u64, marks: &Marks) -
     Ok(())
 }
 
-/// Removes checkpoints, which must be sorted by sequence. Returns the number that existed.
+/// Removes checkpoints, which must be sorted by sequence number. Returns the number that existed.
 pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result<u64> {
     let mut gone = 0;
     for stretch in drops.chunk_by(|a, b| a + 1 == *b) {
@@ -173,7 +173,7 @@ pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result
     Ok(gone)
 }
 
-/// Removes the documents of a range of sequences. If no other run was written in between,
+/// Removes the documents of a range of sequence numbers. If no other run was written in between,
 /// their stamps form a range too.
 fn drop_documents(tx: &Connection, range: &[&dyn ToSql]) -> Result<()> {
     let of_stretch = "FROM checkpoint WHERE run_n = ?1 AND sequence BETWEEN ?2 AND ?3";

@@ -19,7 +19,7 @@ use crate::store::{
 
 /// The result of a survey of a damaged file.
 pub(super) struct Salvage {
-    /// Verified checkpoints by run and sequence.
+    /// Verified checkpoints by run and sequence number.
     pub(super) found: BTreeMap<RunId, BTreeMap<u64, Found>>,
     /// Number of checkpoints that an index lists and that cannot be read.
     pub(super) lost: u64,
@@ -113,7 +113,7 @@ pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResu
     Ok(kept)
 }
 
-/// The newest stamp that the damaged store has assigned, as far as it can be determined.
+/// The newest stamp that the damaged store is known to have assigned.
 fn newest_acknowledged(store: &SqliteStore, connection: &Connection) -> u64 {
     let newest = StoreView::load(connection).and_then(|view| view.newest_stamp());
     let newest = newest.unwrap_or(0);

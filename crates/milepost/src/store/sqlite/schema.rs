@@ -16,8 +16,8 @@ pub(super) const STORE_VERSION: i64 = 1;
 /// Documents are stored apart from headers, so that listing never reads them. Their key is the stamp of
 /// their checkpoint: `whole` contains a few large documents, and `delta` grows at its end and shrinks
 /// at its start, so that a save touches few pages. A plain save touches even fewer: it appends one row
-/// to `append_log`, which has the columns of the other tables. Several such rows are merged together,
-/// and `view` presents both as one.
+/// to `append_log`, which has the columns of the other tables. Several such rows are later merged
+/// into those tables at once, and `view` presents the log and the tables as one.
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
     key      TEXT NOT NULL PRIMARY KEY,

@@ -10,7 +10,7 @@ use super::view::StoreView;
 use crate::model::CheckpointId;
 use crate::store::{Damage, Part, StoreError};
 
-/// The stamps and sequences that a write may assign.
+/// The stamps and sequence numbers that a write may assign.
 pub(super) struct Numbering {
     /// The newest stamp assigned so far.
     newest: u64,
@@ -23,7 +23,7 @@ impl Numbering {
         self.newest + 1
     }
 
-    /// The next free sequence of a run. It skips the numbers that lost writes may have used.
+    /// The next free sequence number of a run. It skips the numbers that lost writes may have used.
     pub(super) fn next_sequence(&self, run_row: Option<&RunTableRow>) -> u64 {
         let skipped = loss::skipped(&self.losses, run_row.map(|run_row| run_row.stamp));
         run_row.map_or(0, |run_row| run_row.last_sequence) + skipped + 1

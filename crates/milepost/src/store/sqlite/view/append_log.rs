@@ -106,7 +106,7 @@ fn drops_checksum(n: i64, stamp: u64, drops: &[u8]) -> [u8; 16] {
     checksum(Part::Run, &[b"drops", &n.to_le_bytes(), &stamp.to_le_bytes()], drops)
 }
 
-/// Encodes removed sequences with their checksum in front; empty if there are none.
+/// Encodes removed sequence numbers with their checksum in front; empty if there are none.
 fn write_drops(n: i64, stamp: u64, drops: &[u64]) -> Vec<u8> {
     if drops.is_empty() {
         return Vec::new();
@@ -161,7 +161,8 @@ impl StoreView<'_> {
         self.log.is_full()
     }
 
-    /// Appends one save: the checkpoint, the run's new record, the sequences it removes, and its events.
+    /// Appends one save: the checkpoint, the run's new record, the sequence numbers it removes, and its
+    /// events.
     pub(in crate::store::sqlite) fn append(
         &self,
         run_row: &RunTableRow,
@@ -244,7 +245,7 @@ impl StoreView<'_> {
         for (n, sequence) in trusted {
             frames::pack_older(tx, n, sequence, &mut last)?;
         }
-        // Drop the checkpoints of a run together: most of their sequences are consecutive.
+        // Drop the checkpoints of a run together: most of their sequence numbers are consecutive.
         for n in log.runs() {
             let mut drops: Vec<_> =
                 log.gone.iter().filter(|(of, _)| *of == n).map(|(_, sequence)| *sequence).collect();

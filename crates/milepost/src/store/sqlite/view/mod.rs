@@ -27,7 +27,7 @@ pub(super) struct StoreView<'a> {
     log: AppendLog,
 }
 
-/// Key of a checkpoint: the row number of its run, its sequence and its stamp.
+/// Key of a checkpoint: the row number of its run, its sequence number and its stamp.
 pub(super) type CheckpointKey = (i64, u64, u64);
 
 impl<'a> StoreView<'a> {
@@ -64,7 +64,7 @@ impl<'a> StoreView<'a> {
         self.tx.prepare_cached(taken)?.exists([id.as_str()])
     }
 
-    /// Whether a run has a checkpoint with this sequence.
+    /// Whether a run has a checkpoint with this sequence number.
     pub(super) fn has_checkpoint(&self, n: i64, sequence: u64) -> Result<bool> {
         if self.log.has_removed(n, sequence) {
             return Ok(false);
@@ -106,7 +106,7 @@ impl<'a> StoreView<'a> {
         (keys, incomplete)
     }
 
-    /// Row numbers of the runs that have a checkpoint with this sequence and stamp.
+    /// Row numbers of the runs that have a checkpoint with this sequence number and stamp.
     pub(super) fn runs_at(&self, sequence: u64, stamp: u64) -> Result<Vec<i64>> {
         let keys = "SELECT run_n FROM checkpoint WHERE sequence = ?1 AND stamp = ?2 \
                       UNION ALL SELECT run_n FROM append_log WHERE sequence = ?1 AND stamp = ?2";
