@@ -7,7 +7,7 @@ use milepost::internal::capture::commit_distance::uncommitted_diff;
 use milepost::internal::interop::Patch;
 use milepost::interop::Format;
 use milepost::model::RunId;
-use milepost::{Error, ExportOptions, Milepost, Reference};
+use milepost::{ExportOptions, Milepost, Reference};
 
 use crate::completion::Values;
 use crate::config::parse_choice;
@@ -89,20 +89,20 @@ pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportD
 
 /// Resolves a run id, or any reference to a checkpoint.
 fn resolve(text: &str, mp: &Milepost, context: &Context<'_>) -> Result<(RunId, Option<Reference>)> {
-    if let Ok(run) = text.parse::<RunId>()
-        && mp.store().run(&run)?.is_some()
-    {
+    let reference: Reference = text.parse()?;
+    let named = context.visible_named_run(mp)?;
+    let exact =
+        text.parse::<RunId>().ok().filter(|run| mp.store().run(run).is_ok_and(|found| found.is_some()));
+    let run = match exact {
+        Some(run) => Some(run),
+        None => mp.run_of_latest(&reference, named.as_ref())?,
+    };
+    if let Some(run) = run {
         context.ensure_visible(mp, &run)?;
         return Ok((run, None));
     }
-    let reference: Reference = text.parse()?;
-    let run = context.run_of_reference(mp, &reference)?;
-    let entry = mp.find(&reference, run.as_ref()).map_err(|e| match e {
-        Error::NotFound { reference } => {
-            Error::NotFound { reference: format!("{reference} (and no run has that id)") }
-        }
-        other => other,
-    })?;
+    let scope = context.run_of_reference(mp, &reference)?;
+    let entry = mp.find(&reference, scope.as_ref())?;
     context.ensure_visible(mp, entry.header.run_id())?;
     Ok((entry.header.run_id().clone(), Some(reference)))
 }

@@ -171,7 +171,11 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)>
         );
     }
     let now = milepost::Clock::now(&milepost::internal::clock::SystemClock);
-    let run = named.unwrap_or_else(|| RunId::generate(now));
+    let run = match (named, args.rejoin.then(|| context.open_read_only())) {
+        (Some(run), Some(Ok(mp))) => Context::expand_short_id(&mp, run),
+        (Some(run), _) => run,
+        (None, _) => RunId::generate(now),
+    };
     let session = format!("session_{}_{}", now.strftime("%Y%m%dT%H%M%SZ"), std::process::id());
     let mut run_options = context.run_options();
     run_options.title.clone_from(&args.title);

@@ -37,7 +37,7 @@ pub(crate) fn execute(args: StartArgs, context: &Context<'_>) -> Result<StartDoc
     let mp = context.open_or_create()?;
     let session_id = context.config.session.clone();
     let started = mp.start(StartOptions {
-        run_id: context.config.run.clone(),
+        run_id: context.config.run.clone().map(|run| Context::expand_short_id(&mp, run)),
         session_id,
         run_options,
         ..StartOptions::default()

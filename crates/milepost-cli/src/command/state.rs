@@ -65,6 +65,9 @@ pub(crate) fn execute(args: StateArgs, context: &Context<'_>) -> Result<StateDoc
 }
 
 fn current(context: &Context<'_>, mp: &Milepost) -> Result<Option<RunId>> {
+    if let Some(run) = context.named_run(mp)? {
+        return Ok(Some(run));
+    }
     Ok(match context.current_run(mp)? {
         RunResolution::Run(run) => Some(run),
         RunResolution::Unclear(_) => None,

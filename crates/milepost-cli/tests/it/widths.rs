@@ -149,6 +149,19 @@ fn runs_are_named_by_the_start_of_their_id() {
     // A save joins the run whose short id it is given; any other unknown name opens a run.
     let joined = env.run(&["save", "--run", short, "--summary", "x", "--json"]).exits(0).json();
     assert_eq!(joined["run_id"], unnamed);
+    let started = env.run(&["start", "--run", short, "--json"]).exits(0).json();
+    assert_eq!(started["run_id"], unnamed);
+    env.run(&["run", "--rejoin", "--run", short, "--", "true"]).exits(0);
+    assert_eq!(
+        env.json(&["runs"])["runs"].as_array().unwrap().len(),
+        4,
+        "no run has the short id as its name"
+    );
+    // An export by the start of a name is of the whole run, and a state may be written for it.
+    let exported = env.json(&["export", "bundle", "nightly-int", "--dry-run", "--yes"]);
+    assert_eq!((&exported["run_id"], &exported["exported"]), (&LONG_RUN.into(), &3.into()));
+    env.run_on(b"{\"state\": 1}", &["save", "--run", LONG_RUN, "--input", "-"]).exits(0);
+    env.run(&["state", "--run", "nightly-int", "--to", "state.json"]).exits(0);
     let opened = env.run(&["save", "--run", "nightly", "--summary", "x", "--json"]).exits(0).json();
     assert_eq!(opened["run_id"], "nightly");
     let ambiguous = env.run(&["runs", "ni", "--json"]).exits(14);

@@ -106,7 +106,8 @@ impl Milepost {
     }
 
     /// The run whose latest checkpoint a reference names: `RUN` alone, if no checkpoint has that name.
-    pub(super) fn run_of_latest(
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn run_of_latest(
         &self,
         reference: &Reference,
         run: Option<&RunId>,
