@@ -25,10 +25,10 @@ mod hook;
 mod hook_work;
 mod hostile_git;
 mod hostile_project;
-mod house;
+mod housekeeping;
 mod input;
 mod items;
-mod look;
+mod listings;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "mcp")]
