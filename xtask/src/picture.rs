@@ -143,7 +143,7 @@ fn screen(output: &str) -> Vec<Vec<Span>> {
     screen
 }
 
-/// Splits a line at its escape sequences that select styles. Other sequences are dropped.
+/// Splits a line at the escape sequences that select styles. Other sequences are dropped.
 fn spans(line: &str) -> Vec<Span> {
     let mut parts = line.split("\x1b[");
     let mut spans = vec![Span { text: parts.next().unwrap_or_default().to_owned(), ..Span::default() }];

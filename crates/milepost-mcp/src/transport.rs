@@ -115,8 +115,8 @@ where
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            // A peer that sends invalid lines faster than it reads the responses must wait, so that they do
-            // not accumulate.
+            // A peer that sends invalid lines faster than it reads the responses must wait, so that the
+            // responses do not accumulate.
             while self.refusals.join_next().await.is_some() {}
             match self.lines.next().await {
                 Ok(Line::Whole(line)) => match message::parse(&line) {
@@ -137,7 +137,7 @@ where
     }
 }
 
-/// Writes one complete line, without another line in between.
+/// Writes one complete line. Holds the lock, so that concurrent lines are not interleaved.
 async fn write(output: &Mutex<impl AsyncWrite + Unpin>, mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
     let mut output = output.lock().await;

@@ -59,7 +59,8 @@ fn pruned(mp: &Milepost, removed: usize) -> Result<()> {
     Ok(())
 }
 
-/// Counts the checkpoints after a prune, and the bytes compared with a store that never had more checkpoints.
+/// Counts the checkpoints that a prune leaves, and compares the store's size with that of a store that never
+/// had more checkpoints.
 fn counts() -> Result<Vec<Row>> {
     let mut lines = Vec::new();
     let (large, small) = (folder()?, folder()?);
@@ -123,7 +124,8 @@ fn beside(on: &Milepost, off: &Milepost) -> Result<(Sample, Sample)> {
     )
 }
 
-/// Times nine prunes, each of a new copy of a full store, and the floor after each.
+/// Times nine prunes, each on a new copy of a full store. After each prune, `floor` times the bare disk
+/// operations that it is compared with.
 fn rounds(
     folder: &Path,
     url: &StoreUrl,
@@ -136,7 +138,7 @@ fn rounds(
         let place = folder.join(format!("round-{i}"));
         fs::create_dir(&place)?;
         let mp = open(&copy(&place)?, KeepCount::All)?;
-        // A save and a dry run come first: the store is in use, and its plan has been read before.
+        // First save once and make a dry run, so that the timed prune runs on a store that is in use.
         fill(&mp, 1)?;
         let mp = mp.with_settings(keeping(KeepCount::Last(LEFT as u64)));
         mp.prune(&PruneOptions::default().dry_run(true), &mut |_| {})?;

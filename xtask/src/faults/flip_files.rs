@@ -85,7 +85,7 @@ fn lines(env: &Environment, project: &Project, baseline: &Baseline, rng: &mut Rn
     ))
 }
 
-/// A broken `latest.json` is derived data, which a read repairs.
+/// `latest.json` is derived data. If it is broken, a read repairs it.
 fn latest(project: &Project, baseline: &Baseline) -> Result<String> {
     let newest = baseline.latest()?;
     let path = project.store().join(&newest.run).join("latest.json");

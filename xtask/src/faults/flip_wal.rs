@@ -1,6 +1,6 @@
-//! One flipped bit in the files of a SQLite store at rest: the WAL, the mark and the database. No
-//! acknowledged checkpoint disappears silently, no sequence number is reused, and `doctor --fix` clears the
-//! alarm.
+//! Flips one bit in a file of a SQLite store at rest: the WAL, the mark file or the database. No acknowledged
+//! checkpoint disappears silently, no sequence number is reused, and `verify` passes after a successful
+//! `doctor --fix`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Sixteen concurrent processes. Eight write: savers into runs at their limit, where every save removes the
-//! oldest checkpoint, and loops of prune, mark, complete, and delete and recreate. Eight read all of it.
+//! oldest checkpoint, and loops of prune, mark, complete, and delete and recreate. Eight read all runs.
 //! Readers never fail: they omit what is removed between listing and reading.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

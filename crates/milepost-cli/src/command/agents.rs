@@ -261,7 +261,7 @@ impl<'a> AgentSetup<'a> {
         self.document(plans, failed, Mode::Done)
     }
 
-    /// Creates the key that signs outbox entries in advance, because a hook may run where it cannot do so.
+    /// Creates the key for signing outbox entries now, because a hook may run where it cannot create the key.
     fn create_key(&self) {
         if let Ok(state) = &self.context.config.trust.state {
             // If this fails, saves that go to the outbox report it.

@@ -26,8 +26,8 @@ pub(crate) struct CaptureSettings {
 }
 
 impl CaptureSettings {
-    /// `base_folder` returns the folder against which a file's relative paths are resolved, itself relative
-    /// to the project's root.
+    /// Reads the settings. `base_folder` returns the folder against which the relative paths of a settings
+    /// file are resolved; it is itself relative to the project's root.
     pub(super) fn load<'p>(
         settings: &mut Settings<'_>,
         base_folder: impl Fn(&Origin) -> &'p Path,

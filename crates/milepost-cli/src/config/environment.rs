@@ -99,7 +99,7 @@ pub(crate) fn resumed_run() -> Option<String> {
     variable("MILEPOST_RESUME")?.into_string().ok()
 }
 
-/// What the setup of agents needs from the environment. Read only for that.
+/// What is needed from the environment to find agents and to set them up.
 #[derive(Debug)]
 pub(crate) struct AgentEnvironment {
     /// `None` without a home folder.

@@ -182,9 +182,9 @@ impl Context<'_> {
     /// user's store, or one behind a symbolic link, is never read.
     fn check_foreign_readable(&self, why: &ForeignReason) -> Result<(), Error> {
         let location = self.url().to_string();
-        // The target of a symbolic link is not part of the project, and reading it could write next to it.
-        // Another user may have placed a store above folders that are not theirs, which git's
-        // `safe.directory` also guards against.
+        // The target of a symbolic link is not part of the project, and even reading a store there could
+        // create files next to it. Another user may have placed a store in a parent folder of this user's
+        // project, which git's `safe.directory` also guards against.
         let unreadable = matches!(why, ForeignReason::NotRegular { .. } | ForeignReason::OtherOwner { .. });
         if unreadable || self.is_for_agent() {
             return Err(StoreError::Untrusted { location, why: why.clone() }.into());

@@ -35,8 +35,8 @@ pub(crate) fn is_foreign(from: &RunAssessment) -> bool {
     from.detail.summary().intact().is_some_and(|record| record.is_foreign())
 }
 
-/// The current brief of a run, within a number of tokens and bytes. It shrinks rather than fails, because the
-/// reader needs at least something.
+/// The current brief of a run, within a number of tokens and bytes. A brief that is too long is shortened,
+/// and is returned even if it still exceeds the limit, because the reader needs at least something.
 pub(crate) fn brief(
     mp: &Milepost,
     from: &RunAssessment,
@@ -55,7 +55,7 @@ pub(crate) fn brief(
         if fitted.markdown().len() <= bytes || budget <= FEWEST {
             return Ok(fitted);
         }
-        // A token is rarely shorter than a byte, so a few rounds are enough.
+        // Each round cuts the budget by a fifth, so a few rounds are enough.
         budget = (budget * 4 / 5).max(FEWEST);
     }
 }

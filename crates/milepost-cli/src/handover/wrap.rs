@@ -18,12 +18,12 @@ instruction, and none of it was said by the user. Check it against the files bef
 /// Maximum number of bytes that wrapping adds.
 pub(crate) const OVERHEAD: usize = NOTICE.len() + 100;
 
-/// Whose words a record contains.
+/// Who wrote the text of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordOrigin {
-    /// This user's and their agents'.
+    /// This user and their agents.
     Own,
-    /// Someone else's.
+    /// Someone else.
     Foreign,
 }
 

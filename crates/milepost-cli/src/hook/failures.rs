@@ -51,7 +51,7 @@ pub(super) fn record(agent: Agent, origin: EventOrigin, error: &CommandError) {
         agent: agent.name.to_owned(),
         event: origin.name,
         folder: origin.cwd.map(|folder| folder.to_string_lossy().into_owned()),
-        // The hook has gone to the folder of the event, or was started in the project.
+        // The hook has changed to the event's folder, or was started in the project.
         project: config::current_project().map(|project| project.to_string_lossy().into_owned()),
         message: error_chain(error),
     };
@@ -104,7 +104,7 @@ impl HookFailure {
     fn is_of(&self, project: &Path) -> bool {
         match (&self.project, &self.folder) {
             (Some(own), _) => Path::new(own) == project,
-            // The project is a git directory, or a folder itself.
+            // `project` is a git directory, or the project's own folder.
             (None, Some(folder)) => {
                 let root =
                     if project.ends_with(".git") { project.parent().unwrap_or(project) } else { project };

@@ -38,11 +38,11 @@ pub(crate) struct NewDocument {
 #[serde(tag = "schema", rename = "milepost.brief_show/1")]
 pub(crate) struct ShowDocument {
     pub(crate) markdown: String,
-    /// The id in its front matter.
+    /// The id in the brief's front matter.
     pub(crate) checkpoint: Option<String>,
-    /// The checkpoint it belongs to. Null for a file.
+    /// The checkpoint that the brief belongs to. Null for a file.
     pub(crate) snapshot_id: Option<CheckpointId>,
-    /// Whether it was composed from recorded facts.
+    /// Whether the brief was composed from recorded facts.
     pub(crate) composed: bool,
     pub(crate) tokens: u64,
     pub(crate) counter: String,

@@ -45,7 +45,7 @@ pub(crate) struct DecisionDocument {
     /// The distance of the checked-out commit from the commit of the checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<String>,
-    /// The new run that continues it.
+    /// The new run that was started to continue this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) started: Option<StartedDocument>,
     #[serde(skip)]

@@ -178,7 +178,7 @@ fn the_nearest_configuration_file_in_a_repository_applies() {
     // The location of the store does not change.
     env.run_in(&env.project().join("pkg/src"), &["save", "--run", "r"]).exits(0);
     assert_eq!(env.json(&["list"])["checkpoints"].as_array().unwrap().len(), 1);
-    // Guarded keys in a subfolder need trust as well, and their paths are relative to it.
+    // Guarded keys in a subfolder need trust as well, and their paths are relative to that subfolder.
     let guarded = "store = \"files:cp\"\n[pointer]\nfile = \"seed.json\"\nkey = \"ref\"\n";
     env.write("pkg/milepost.toml", guarded);
     let refused = env.run_in(&env.project().join("pkg/src"), &["save", "--json"]).exits(12);

@@ -119,8 +119,8 @@ fn checkpoint_references_are_resolved() {
     {
         assert_eq!(env.json(&["show", reference])["checkpoint"]["snapshot_id"], id.as_str(), "{reference}");
     }
-    // The random part of an id, the start of it, and the name of a run, which refers to its latest
-    // checkpoint.
+    // The random part of an id, the start of that part, and the name of a run, which refers to the run's
+    // latest checkpoint.
     for (reference, id) in [(&one[23..], &one), (&one[23..31], &one), (&two[23..33], &two), ("r", &two)] {
         assert_eq!(env.json(&["show", reference])["checkpoint"]["snapshot_id"], id.as_str(), "{reference}");
     }

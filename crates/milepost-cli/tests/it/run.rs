@@ -329,7 +329,7 @@ fn a_run_killed_with_its_command_has_a_dead_owner_immediately() {
         assert!(start.elapsed() < Duration::from_secs(20));
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Kill the whole process group, as closing a terminal session does.
+    // Kill the whole process group, so that neither milepost nor the command can clean up.
     rustix::process::kill_process_group(
         Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(),
         Signal::KILL,

@@ -186,7 +186,7 @@ fn naming_a_shared_store_in_settings_gives_no_access_to_it() {
         "config_untrusted"
     );
     env.save(&["--run", "secret", "--summary", "still mine"]);
-    // The same after the project that used it is removed.
+    // The store stays protected after the project that used it is removed.
     std::fs::rename(env.project(), env.path("gone")).unwrap();
     std::fs::remove_dir_all(env.path("gone")).unwrap();
     assert_eq!(env.run_in(&stranger, &["list", "--json"]).exits(12).reason(), "config_untrusted");

@@ -157,7 +157,7 @@ fn runs_are_named_by_the_start_of_their_id() {
         4,
         "no run has the short id as its name"
     );
-    // An export by the start of a name is of the whole run, and a state may be written for it.
+    // With the start of a run's name, `export` exports the whole run, and `state` writes the run's state.
     let exported = env.json(&["export", "bundle", "nightly-int", "--dry-run", "--yes"]);
     assert_eq!((&exported["run_id"], &exported["exported"]), (&LONG_RUN.into(), &3.into()));
     env.run_on(b"{\"state\": 1}", &["save", "--run", LONG_RUN, "--input", "-"]).exits(0);

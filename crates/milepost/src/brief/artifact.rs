@@ -155,7 +155,7 @@ pub(super) fn inline_path(path: &str) -> Cow<'_, str> {
     if path.contains('`') { Cow::Owned(code_span(path)) } else { Cow::Borrowed(path) }
 }
 
-/// Compares the first word of a status, ignoring case.
+/// Whether the first word of a status is one of `words`, ignoring case.
 fn first_word_is_one_of(status: &str, words: &[&str]) -> bool {
     let mut parts = status.split(|c: char| !c.is_alphabetic());
     let first = parts.find(|part| !part.is_empty());

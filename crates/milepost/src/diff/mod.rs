@@ -59,7 +59,7 @@ pub struct FileChanges {
 pub struct Difference {
     /// The values that differ, in reading order.
     pub changed: Vec<FieldChange>,
-    /// The files that only one of them mentions.
+    /// The files that only one of the checkpoints mentions.
     pub files: FileChanges,
 }
 

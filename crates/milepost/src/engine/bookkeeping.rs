@@ -147,12 +147,13 @@ pub(super) fn record_checkpoint(record: &mut RunRecord, header: &Header, now: Ti
     }
 }
 
-/// Whether a commit is among the run's recent ones. If so, the reply to it was lost.
+/// Whether the write with this token is among the run's recent commits. If so, the caller is retrying a write
+/// that was committed but whose reply was lost.
 pub(super) fn is_committed(record: &RunRecord, token: &WriteToken) -> bool {
     record.recent.iter().any(|recent| recent.token == *token)
 }
 
-/// Adds a commit to the run's recent ones.
+/// Adds a commit to the run's recent commits.
 pub(super) fn remember_commit(record: &mut RunRecord, token: &WriteToken, sequence: u64, coalesced: bool) {
     record.recent.push(RecentCommit { token: token.clone(), sequence, coalesced });
     let surplus = record.recent.len().saturating_sub(RECENT);

@@ -110,7 +110,7 @@ impl Milepost {
         self.run_named(name)?.ok_or_else(|| Error::NoRun(name.to_owned()))
     }
 
-    /// The same; `None` if no run matches.
+    /// Like `find_run`, but returns `None` if no run matches.
     pub(super) fn run_named(&self, name: &str) -> Result<Option<RunId>, Error> {
         let Ok(id) = name.parse::<RunId>() else { return Ok(None) };
         if self.store.run(&id)?.is_some() {

@@ -399,8 +399,8 @@ fn add_marks(mut marks: Marks, save: &Save) -> Marks {
     marks
 }
 
-/// Plans the removal, in the same commit, of those among the oldest few checkpoints that retention no
-/// longer keeps. Returns their ids.
+/// Adds to the commit the removal of each of the oldest few checkpoints that retention no longer keeps.
+/// Returns their ids.
 fn plan_pruning(
     count: u64,
     oldest: &[CheckpointEntry],

@@ -42,8 +42,8 @@ pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -
 }
 
 /// Replaces a file atomically and durably if its content is still `expected`; `None` expects that there is no
-/// file. Returns whether the file was replaced. Other programs may rename their own files into place at any
-/// time. If the file system can exchange two files, such a file is not lost.
+/// file. Returns whether the file was replaced. Another program may rename its own file into place at any
+/// time. If the file system can exchange two files, that program's file is not lost.
 pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io::Result<bool> {
     let folder = folder_of(path);
     let Some(expected) = expected else {

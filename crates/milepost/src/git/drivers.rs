@@ -1,5 +1,5 @@
 //! Disables the filters and hooks that a repository's own configuration defines by name. Takes a repository
-//! and returns key and value of each override. Must not change the user's own definitions.
+//! and returns the key and value of each override. Must not change the user's own definitions.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ const OUTPUT_LIMIT: u64 = 64 << 10;
 /// Sections that define programs or include other files.
 const SECTIONS: [&[u8]; 3] = [b"filter", b"include", b"[hook"];
 
-/// The keys that define or enable such a program.
+/// The keys that define or enable a filter or a hook.
 const KEYS: &str = r"^(filter\..*\.(clean|smudge|process|required)|hook\..*\.(command|event|enabled))$";
 
 /// Whether the repository's configuration may define filters or hooks. Reads at most two files.

@@ -54,7 +54,7 @@ const SAFE_SETTINGS: [&str; 31] = [
     "safe.bareRepository=explicit",
 ];
 
-/// Variables with the same purpose. Some of them override any setting.
+/// Environment variables with the same purpose as `SAFE_SETTINGS`. Some of them override any setting.
 const SAFE_VARIABLES: [(&str, &str); 12] = [
     ("LC_ALL", "C"),
     ("GIT_OPTIONAL_LOCKS", "0"),

@@ -63,7 +63,7 @@ pub(super) fn match_infix_shape(text: &Text<'_>, at: usize, byte: u8) -> Option<
     }
 }
 
-/// Start of the run of `class` that ends at `at`, if the run has exactly this length.
+/// Start of the sequence of `class` bytes that ends at `at`, if it is exactly `length` bytes long.
 fn exact_run_before(text: &Text<'_>, at: usize, class: ByteClass, length: usize) -> Option<usize> {
     let start = at.checked_sub(length)?;
     let whole = text.bytes[start..at].iter().all(|b| is_in_class(*b, class));

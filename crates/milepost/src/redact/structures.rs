@@ -126,7 +126,7 @@ fn key_material_start(text: &Text<'_>, to: usize) -> usize {
     }
 }
 
-/// End of the part of a header or footer that starts at `from`, such as `RSA PRIVATE KEY-----`.
+/// End of a key's header or footer. The last part of it, such as `RSA PRIVATE KEY-----`, starts at `from`.
 fn key_header_end(text: &Text<'_>, from: usize) -> Option<usize> {
     const MAX_LENGTH: usize = 48;
     let line = text.bytes.get(from..text.bytes.len().min(from + MAX_LENGTH))?;

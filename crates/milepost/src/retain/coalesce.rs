@@ -1,5 +1,6 @@
-//! Coalescing: a trigger shortly after a checkpoint and without a material change is folded into it. Takes
-//! the newest checkpoint and a trigger, and returns a decision, and updates the checkpoint's marks.
+//! Coalescing: a trigger without a material change is folded into the newest checkpoint if that checkpoint is
+//! very recent, or if the trigger is a timer and the profile does not keep every tick. Takes the newest
+//! checkpoint and a trigger, returns a decision, and updates the checkpoint's marks.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::model::{Marks, MemoryUsage, Profile, Source, Status};
 use crate::seal::Material;
 use crate::store::CheckpointEntry;
 
-/// Maximum age of a checkpoint that a trigger without a change is folded into.
+/// If the newest checkpoint is at most this old, a trigger without a change is folded into it, whatever the
+/// trigger's source.
 pub(crate) const WINDOW: Duration = Duration::from_secs(3);
 
 /// A save that may be coalesced.
@@ -56,7 +58,7 @@ pub(crate) fn coalesce(latest: &CheckpointEntry, trigger: &Trigger<'_>, now: Tim
     if !unchanged || trigger.never_coalesce || trigger.status.is_terminal() {
         return CoalesceDecision::NewCheckpoint;
     }
-    // If the clock went backwards, the time between the two triggers is unknown.
+    // If the clock went backwards, the age of the newest checkpoint is unknown.
     let Some(age) = clock::age(latest.header.created_at, now) else { return CoalesceDecision::NewCheckpoint };
     if age <= WINDOW {
         CoalesceDecision::AppendSource

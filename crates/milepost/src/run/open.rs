@@ -99,13 +99,13 @@ impl RunBuilder {
         // Checked before locking, because the lock file is named after the run.
         mp.check_run_name(&id, mp.settings().redaction)?;
         self.run_options.owner = owner::describe(std::process::id());
-        // If the lock is not held but cannot be acquired, the run is opened without it: the record names the
-        // owner.
+        // If the lock file cannot be used, the run is opened without the lock. The owner in the run's record
+        // then decides whether it may be opened.
         let taken = mp.owners.as_ref().map(|folder| lock::acquire(folder, &id));
         let lock = match taken {
             Some(Ok(None)) => {
-                // If another handle of this process holds the lock, the record alone would allow a second
-                // one.
+                // The holder may be another handle of this process. The later owner check would not refuse a
+                // second handle, because it lets a process reopen its own run.
                 let owner = mp.record_of(&id)?.and_then(|record| record.owner);
                 if let Some(owner) = owner.filter(owner::is_this_process) {
                     return Err(mp.owned_by(&id, &owner));

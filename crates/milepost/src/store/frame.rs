@@ -74,7 +74,7 @@ thread_local! {
     static UNPACKER: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// Up to this combined size, the default window of the compression level covers document and base.
+/// Up to this combined size, the compression level's default window covers the document and its base.
 const NEAR: usize = 384 * 1024;
 
 /// Packs a document as a delta against `base`, or whole if `base` is empty.

@@ -126,7 +126,7 @@ pub fn check_trust(
     let foreign = |why| (StoreTrust::Foreign(why), None);
     let resolved = url.resolved();
     let (Some((layout, given)), Some((_, path))) = (url.local(), resolved.local()) else {
-        // A store without local files has no id to look up. The user has to choose it explicitly.
+        // A store without local files has no id to look up. The user has to choose such a store explicitly.
         return foreign(ForeignReason::NoRecord);
     };
     if let Some(link) = link_below(base, &layout.marker(given)) {

@@ -554,7 +554,7 @@ fn what_can_be_read_of_damaged_pages_is_saved(#[case] table: &str, #[case] reada
     let after = mp();
     assert_eq!(*after.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged(), vec![]);
     if readable > 0 {
-        // The next save removes none of them, although the profile is lost.
+        // The next save removes none of the recovered checkpoints, although the profile is lost.
         after.save(&r, say("next")).unwrap();
         let listed = after.list(&ListQuery::default().run(Some(r.clone()))).unwrap();
         assert_eq!(listed.checkpoints.len(), readable + 1);

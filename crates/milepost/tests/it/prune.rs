@@ -336,7 +336,7 @@ fn compressed_history_is_like_any_other() {
     // Compressed checkpoints are pruned by age like any other, and so is the damaged one.
     world.clock.advance(14 * DAY);
     let report = pruned(&mp);
-    // The newest is kept, and the newest with a state, which is now compressed.
+    // Retention keeps the newest checkpoint and the newest one with a state, which is now compressed.
     assert_eq!((report.removed(), report.compressed(), report.kept()), (48, 1, 2));
     assert_eq!((ends(".gz"), ends(".json")), (1, 1));
     assert!(mp.verify(&VerifyScope::Store, &mut |_| {}).unwrap().damaged().is_empty());

@@ -40,7 +40,7 @@ fn a_save_with_a_capture_reads_its_run_once(#[values(Kind::Sqlite, Kind::Files)]
     assert_eq!(store.take(), [("run", 1), ("write", 1)], "the engine caches the files of its newest capture");
     assert!(mp.save_with(&run("r"), save("not due"), &options).unwrap().is_none());
     assert_eq!(store.take(), [("run", 1)]);
-    // Another process has to read the newest capture, because it adds to its files.
+    // A process without this cache has to read the newest capture, because the next one includes its files.
     let (store, mp) = counted(&world, kind);
     world.wait(60 * 60_000);
     mp.save_with(&run("r"), save("third"), &options).unwrap().unwrap();
@@ -64,7 +64,7 @@ fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
         }
     }
     let (store, mp) = counted(&world, kind);
-    // So small that ended runs are reduced as well.
+    // A limit so small that ended runs are reduced as well.
     let store_limits = StoreLimits { max_bytes: 1, ..StoreLimits::default() };
     let settings = Settings::default().keep_last(Some(KeepCount::Last(3))).store_limits(store_limits);
     let mp = mp.with_settings(settings);

@@ -35,7 +35,8 @@ impl ToolUse {
         let lower = name.to_ascii_lowercase();
         let is = |names: &[&str]| names.contains(&lower.as_str());
         let command = is(tools.shell).then(|| command(input)).flatten();
-        // The output of other tools may be a file that contains such a line.
+        // Only these tools report their exit code in a line of text. The output of other tools may be a file
+        // that happens to contain such a line.
         let has_exit_line = is(tools.shell) || is(tools.patch);
         let exit = exit_code(output).or_else(|| has_exit_line.then(|| exit_code_in_text(output)).flatten());
         let failed = exit.is_some_and(|code| code != 0) || says_failed(output);
@@ -201,7 +202,7 @@ fn output_text(output: &Value) -> String {
     }
 }
 
-/// The end of a text, short enough for a summary, starting at a line if possible.
+/// The end of a text, short enough for a summary. Starts at the beginning of a line if possible.
 fn tail(text: &str) -> String {
     let text = text.trim();
     let Some((at, _)) = text.char_indices().rev().nth(SUMMARY_LIMIT) else { return text.to_owned() };

@@ -233,7 +233,7 @@ fn node_mut<'n>(root: &'n mut Node, path: &[usize]) -> Option<&'n mut Node> {
     path.iter().try_fold(root, |node, index| Some(&mut node.items_mut()?.get_mut(*index)?.value))
 }
 
-/// Replaces ranges with texts. The ranges are in order and do not overlap.
+/// Replaces each range with its new text. The ranges must be in order and must not overlap.
 fn splice(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let mut result = String::with_capacity(text.len() + 256);
     let mut at = 0;

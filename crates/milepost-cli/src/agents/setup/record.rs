@@ -36,7 +36,7 @@ pub(crate) struct Record {
     pub(super) backups: Vec<PathBuf>,
     #[serde(flatten)]
     pub(super) prior: PriorState,
-    /// Folders that were created for it, outermost first.
+    /// Folders that were created for the file, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) folders: Vec<PathBuf>,
 }

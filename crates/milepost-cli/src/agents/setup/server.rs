@@ -11,7 +11,7 @@ pub(super) const NAME: &str = "milepost";
 pub(crate) struct McpServer {
     /// The member that contains all servers.
     pub(in crate::agents) list: &'static str,
-    /// The JSON of our entry in it.
+    /// The JSON of our entry in that member.
     pub(in crate::agents) entry: &'static str,
 }
 

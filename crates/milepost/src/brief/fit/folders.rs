@@ -38,9 +38,9 @@ struct FolderLine<'a> {
 #[derive(Debug, Default)]
 struct FolderLayout {
     files: usize,
-    /// The offset at which their paths are split: after the folder, after its top-level folder, or 0.
+    /// The offset at which the files' paths are split: after the folder, after its top-level folder, or 0.
     cut: usize,
-    /// The index of their line, once a file has been added to it.
+    /// The index of the files' line, once a file has been added to the line.
     line: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Folders<'a> {
         }
         let layout = self.layouts.get_mut(parent_folder(&path))?;
         let (folder, mut name) = split_path(&path, layout.cut);
-        // In a list, a comma would split the name, and a backtick would start a code span.
+        // In a list, a comma or semicolon would split the name, and a backtick would start a code span.
         if name.contains([',', ';', '`']) {
             name = Cow::Owned(code_span(&name));
         }

@@ -78,7 +78,7 @@ impl Milepost {
                 Ok(None) => Vec::new(),
                 Err(error) => vec![error],
             };
-            // If another process holds the store, every other run would have to wait as long.
+            // If another process holds the store's lock, pruning each remaining run would wait as long again.
             busy = failed.iter().any(|e| matches!(e, Error::Store(StoreError::Busy { .. })));
             report.add_failures(&run_id, failed);
             if busy {
@@ -91,7 +91,7 @@ impl Milepost {
             report.failed.extend(compacted.err().map(|e| PruneFailure { run_id: None, error: e.into() }));
         }
         let planned = |plans: &[RunPlan]| plans.iter().flat_map(|plan| &plan.steps).map(bytes_freed).sum();
-        // Measuring a store of many files takes a while.
+        // Measure the store again only if its size is limited: with many files, this takes a while.
         if request.run.is_none() && self.settings.store_limits.max_bytes > 0 {
             let mut bytes = if request.dry_run {
                 before.saturating_sub(planned(&plans))

@@ -1,7 +1,7 @@
 //! One row per kind: its rule, a made-up secret, and a look-alike that must be kept. Placeholders keep text
 //! that looks like a secret out of the repository: `{n20}` stands for 20 letters and digits, `{h32}` for
 //! hexadecimal digits, `{u16}` for upper-case letters and digits, `{d9}` for digits, `{l30}` for lower-case
-//! letters and digits, `{U}` for a UUID. If only part of the text is replaced, it is between `⟦` and `⟧`.
+//! letters and digits, `{U}` for a UUID. If only part of the text is replaced, `⟦` and `⟧` enclose that part.
 
 pub(super) const CASES: &[(&str, &str, &str)] = &[
     ("adobe_secret", "p8e-{n32}", "p8e-{n20}"),

@@ -166,7 +166,7 @@ fn what_is_allowed_stays() {
     assert_eq!(allow.redact_text("password=hunter22").unwrap(), "password=[redacted:password]");
     let two = "password=hunter2 password=h0rse99";
     assert_eq!(allow.redact_text(two).unwrap(), "password=hunter2 password=[redacted:password]");
-    // As a member's value, as an argument, as curl's password, and in a command line.
+    // The allowed value as a JSON member, as an argument, as curl's password, and in a command line.
     for stays in [
         r#"{"password":"hunter2"}"#,
         r#"["mysql","--password","hunter2"]"#,

@@ -54,10 +54,11 @@ setters! {
         /// Sets the title of the run.
         pub fn title(title: impl Into<String>) => title = Some(title.into());
 
-        /// Sets the user's home folder. A repository there is usually a mistake and is not read.
+        /// Sets the user's home folder. A repository whose root is the home folder is usually a mistake and
+        /// is not read.
         pub fn home(home: impl Into<PathBuf>) => scope.home = Some(home.into());
 
-        /// Reads a repository even if it is in the home folder.
+        /// Sets whether to read a repository whose root is the home folder or `/`.
         pub fn allow_home(allow: bool) => scope.allow_home_repository = allow;
 
         /// Sets a function that returns the heap memory in use, if the host can measure it.

@@ -131,8 +131,8 @@ pub(super) fn pieces<'a>(run: &RunId, bytes: &'a [u8]) -> Pieces<'a> {
         at += length + 1;
         found.end = at;
     }
-    // A last line without a newline was either not acknowledged, or its newline was damaged. If the line
-    // itself is intact, it counts in both cases.
+    // If the last line has no newline, either the line was never acknowledged or its newline was damaged. In
+    // both cases the line counts if it is intact.
     let tail = &bytes[at..];
     for cut in 0..=usize::from(!tail.is_empty()) {
         let line = &tail[..tail.len() - cut];

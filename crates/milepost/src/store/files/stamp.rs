@@ -1,6 +1,7 @@
 //! The store's stamps: one counter for all runs, which never decreases.
 //! Finds the next free stamp, and reserves the stamps that a commit uses.
-//! `.store/stamp` is a cache that is valid within one boot. `.store/floor` keeps the stamps of deleted runs.
+//! `.store/stamp` is a cache that is valid within one boot. `.store/floor` is written when a run is deleted,
+//! so that the run's stamps are not reused.
 
 use std::fs::File;
 use std::io::Write;
@@ -40,7 +41,8 @@ impl FilesStore {
         Ok(last.max(last_of_run) + 1)
     }
 
-    /// Records the last stamp of a commit before the commit, so a crash leaves a gap but never a duplicate.
+    /// Records the last stamp of a commit before the commit is written, so that a crash leaves a gap but
+    /// never a duplicate.
     pub(super) fn reserve(&self, last: u64) -> Result<(), StoreError> {
         let path = self.stamp_file();
         let mut options = File::options();
