@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use milepost::model::RunId;
+use milepost::model::{Message, RunId};
 use milepost::store::{
-    Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, Receipt, RetentionEntry, Row,
-    RunQuery, RunRow, RunView, Store, StoreError, StoreInfo, StoredRun, WriteDecision,
+    Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, Receipt,
+    RetentionEntry, Row, RunQuery, RunRow, RunView, Store, StoreError, StoreInfo, StoredRun, WriteDecision,
 };
 
 use crate::rng::Rng;
@@ -28,6 +28,7 @@ macro_rules! forward {
             runs(query: &RunQuery) -> Vec<RunRow>;
             headers(query: &HeaderQuery<'_>) -> Vec<Row>;
             events(query: &EventQuery<'_>) -> EventPage;
+            messages(run: &RunId) -> Vec<Result<Message, Damage>>;
             retention_entries(run: &RunId, newest: Option<u64>) -> Vec<RetentionEntry>;
             delete_run(run: &RunId, only_at: Option<u64>) -> bool;
             maintain(what: Maintenance<'_>) -> MaintenanceReport;

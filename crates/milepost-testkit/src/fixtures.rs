@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use milepost::internal::model::JsonPath;
 use milepost::internal::seal::{Unsealed, seal};
 use milepost::model::{
-    Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Profile, RawJson, RawObject, RunId,
+    Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Message, Profile, RawJson, RawObject, RunId,
     RunRecord, Source, Status,
 };
 use milepost::store::Sealed;
@@ -145,6 +145,11 @@ pub fn tagged(revision: u64, tags: &[&str]) -> Marks {
 /// A pending item with this text.
 pub fn item(text: impl Into<String>) -> Item {
     Item::Note(LogLine { at: at(1), text: text.into(), extra: RawObject::default() })
+}
+
+/// A message with this text.
+pub fn message(text: &str) -> Message {
+    Message::Prompt { at: at(1), text: text.to_owned() }
 }
 
 /// An event that contains `number`.

@@ -4,7 +4,7 @@
 /// Composes, parses, checks and merges briefs, and escapes text to fit on one line.
 pub mod brief {
     pub use crate::brief::check::{CheckReport, Finding};
-    pub use crate::brief::compose::{BriefFacts, compose};
+    pub use crate::brief::compose::{BriefFacts, BriefLimit, compose};
     pub use crate::brief::merge::MergedBrief;
     pub use crate::brief::parse::{InvalidUtf8, Section};
     pub use crate::brief::section::{REQUIRED_SECTIONS, SECTION_ORDER, SectionKind};
@@ -60,8 +60,8 @@ pub mod model {
     pub use crate::model::checkpoint::Draft;
     pub use crate::model::id::{StoreId, random_suffix};
     pub use crate::model::json::{FromRawJson, JsonPath, RawObject};
-    pub use crate::model::manifest::Manifest;
     pub use crate::model::policy::{CaptureWhen, KeepCount, PAI_PHASES, Retention, SizeLimits, StoreLimits};
+    pub use crate::model::project::{FileChange, Manifest, ProjectFacts};
     pub use crate::model::run::RunOrigin;
     pub use crate::model::schema::schema;
 }

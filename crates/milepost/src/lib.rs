@@ -41,6 +41,7 @@ mod database;
 mod diff;
 mod engine;
 mod error;
+mod failures;
 mod front_matter;
 mod fs;
 mod git;

@@ -34,6 +34,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("redact", &["model"]),
     ("git", &["fs", "store::project_paths", "store::Repository"]),
     ("capture", &["model", "fs", "git", "store::project_paths", "store::Repository", "store::StoreUrl"]),
+    ("failures", &["model"]),
     ("front_matter", &[]),
     ("brief", &["model", "front_matter"]),
     // A brief's own id also names its checkpoint, so headers contain it.
@@ -55,6 +56,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "brief",
             "capture",
             "diff",
+            "failures",
             "front_matter",
             "git",
             "interop",

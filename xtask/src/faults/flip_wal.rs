@@ -70,7 +70,7 @@ pub fn run(env: &Environment) -> Result<Outcome> {
         }
         let FlipCounts { flips, alarms, hidden, recovered } = counts;
         said.push(format!(
-            "{flips} in {name}: {alarms} alarms, {recovered} of {hidden} hidden checkpoints recovered"
+            "{flips} flips in {name}: {alarms} detected, {recovered} of {hidden} hidden checkpoints recovered"
         ));
     }
     Ok(Outcome::Passed(said.join("; ")))
@@ -112,7 +112,10 @@ fn check_answers(project: &Project, acknowledged: &Acknowledged, counts: &mut Fl
         let output = saved.json()?;
         let sequence = output["sequence"].as_u64().context("no sequence number")?;
         let last = acknowledged.last.get("one").copied().unwrap_or_default();
-        ensure!(sequence > last, "sequence {sequence} was assigned again, {last} was acknowledged");
+        ensure!(
+            sequence > last,
+            "sequence {sequence} was assigned again although {last} had been acknowledged"
+        );
         ensure!(
             after.contains(&text(&output, "snapshot_id")),
             "the checkpoint saved after the damage is gone"

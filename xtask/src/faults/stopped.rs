@@ -51,7 +51,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
         project.check_acknowledged(&[next.stdout.trim().to_owned()])?;
     }
     Ok(Outcome::Passed(format!(
-        "store_busy after {} with --wait 1; readers worked; writable after CONT and KILL",
+        "saves failed with store_busy after {} (--wait 1); reads worked; the store was writable after SIGCONT and SIGKILL",
         waits.join(", ")
     )))
 }

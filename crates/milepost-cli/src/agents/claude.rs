@@ -2,9 +2,11 @@
 //! slash command in Markdown. Its settings are plain JSON.
 
 use super::event::EventRole::*;
+use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
 use super::setup::{Content, Dialect, HookSettings, McpServer, Part, Target, hook_command};
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
+use milepost::internal::brief::BriefLimit;
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "claude-code",
@@ -33,10 +35,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
             ("taskcreate", TodoFormat::Create),
             ("taskupdate", TodoFormat::Update),
         ],
+        talk: &[("exitplanmode", TalkFormat::Plan), ("askuserquestion", TalkFormat::AnswersByQuestion)],
     },
     command_end: None,
+    proposed_plan: None,
     answer: AnswerFormat::HookSpecificOutput,
-    brief_tokens: 2_200,
+    text_limit: BriefLimit { chars: Some(9_900), tokens: None, bytes: None },
 };
 
 /// There is no hook for `PreToolUse`: `PostToolUse` already has `duration_ms`, and each hook costs time.

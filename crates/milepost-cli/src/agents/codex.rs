@@ -2,10 +2,12 @@
 //! Codex runs only hooks that its user has trusted, and identifies a hook by its position and command.
 
 use super::event::EventRole::*;
+use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
-use super::event::transcript::find_command_end;
+use super::event::transcript::{find_command_end, find_proposed_plan};
 use super::setup::{Content, Dialect, HookSettings, Part, Target, hook_command};
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
+use milepost::internal::brief::BriefLimit;
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "codex",
@@ -37,12 +39,15 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
         write: &[],
         patch: &["apply_patch"],
         todo: &[("update_plan", TodoFormat::List("plan"))],
+        talk: &[("update_plan", TalkFormat::Explanation), ("request_user_input", TalkFormat::AnswersById)],
     },
     // Hooks receive only the output, not the exit code.
     command_end: Some(find_command_end),
+    // Codex removes the plan from the message that it reports.
+    proposed_plan: Some(find_proposed_plan),
     answer: AnswerFormat::HookSpecificOutput,
-    // Codex shows about 2,500 tokens, but counts them differently.
-    brief_tokens: 1_900,
+    // Codex shows 2,500 tokens, which it counts as a quarter of the bytes.
+    text_limit: BriefLimit { tokens: Some(2_350), bytes: Some(9_600), chars: None },
 };
 
 /// There is no hook for `PreToolUse`: it would only report how long a tool took, at the cost of one more

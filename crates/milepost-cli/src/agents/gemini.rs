@@ -2,9 +2,11 @@
 //! in TOML.
 
 use super::event::EventRole::*;
+use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
 use super::setup::{Content, Dialect, HookSettings, McpServer, Part, Target, hook_command};
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
+use milepost::internal::brief::BriefLimit;
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
     name: "gemini",
@@ -28,11 +30,17 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
         shell: &["run_shell_command"],
         write: &["write_file", "replace", "edit_file"],
         patch: &[],
-        todo: &[("write_todos", TodoFormat::List("todos"))],
+        todo: &[
+            ("write_todos", TodoFormat::List("todos")),
+            ("tracker_create_task", TodoFormat::Displayed),
+            ("tracker_update_task", TodoFormat::Displayed),
+        ],
+        talk: &[("exit_plan_mode", TalkFormat::PlanPath), ("ask_user", TalkFormat::AnswersById)],
     },
     command_end: None,
+    proposed_plan: None,
     answer: AnswerFormat::HookSpecificOutput,
-    brief_tokens: 2_200,
+    text_limit: BriefLimit { bytes: Some(28_000), tokens: None, chars: None },
 };
 
 /// Timeouts are in milliseconds. There is no hook for `BeforeTool`: it would only report how long a tool

@@ -2,11 +2,13 @@
 //! command in Markdown. The plugin sends `{"event", "data", "directory", "worktree"}`, where `data` comes
 //! from OpenCode.
 
+use milepost::internal::brief::BriefLimit;
 use std::path::PathBuf;
 
 use milepost::model::InterruptionKind;
 use serde_json::Value;
 
+use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
 use super::event::tool::ToolUse;
 use super::event::{HookEvent, HookKind, SessionSource, classify_failure, path, text};
@@ -33,10 +35,12 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
         write: &["write", "edit", "multiedit"],
         patch: &["patch", "apply_patch"],
         todo: &[("todowrite", TodoFormat::List("todos"))],
+        talk: &[("plan_exit", TalkFormat::PlanFolder), ("question", TalkFormat::AnswersInOrder)],
     },
     command_end: None,
+    proposed_plan: None,
     answer: AnswerFormat::Plugin,
-    brief_tokens: 2_200,
+    text_limit: BriefLimit { bytes: Some(28_000), tokens: None, chars: None },
 };
 
 static SERVER: McpServer =
@@ -107,7 +111,8 @@ fn parse_event(payload: &Value, tools: &ToolNames) -> Option<HookEvent> {
         }
         "event:permission.replied" => HookKind::Continued,
         "experimental.session.compacting" => HookKind::Compacting { accepts_context: true },
-        "event:session.idle" => HookKind::TurnEnded,
+        // The plugin adds the last text of the assistant.
+        "event:session.idle" => HookKind::TurnEnded(text(data, "last_text").map(str::to_owned)),
         "event:session.error" => {
             let error = data.get("error").unwrap_or(&Value::Null);
             let message = error.get("data").and_then(|data| text(data, "message"));

@@ -1,10 +1,12 @@
 //! `AgentSpec`: everything that Milepost knows about an agent, as one value.
 //! Each agent's file defines one. Setup, hooks, resuming and the configuration read it.
 
+use milepost::internal::brief::BriefLimit;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
 use super::event::transcript::CommandEnd;
 use super::event::{EventRole, HookEvent};
@@ -42,9 +44,11 @@ pub(crate) struct AgentSpec {
     /// Finds how a command ended, if the hooks do not report it. Takes the transcript's path and the id of
     /// the call.
     pub(crate) command_end: Option<fn(&Path, &str) -> Option<CommandEnd>>,
+    /// Finds a plan that the agent proposed at the end of its turn, in its transcript.
+    pub(crate) proposed_plan: Option<fn(&Path) -> Option<String>>,
     pub(crate) answer: AnswerFormat,
-    /// Maximum size of a brief, in tokens, that reaches the model without being truncated.
-    pub(crate) brief_tokens: u64,
+    /// Maximum size of a text that reaches the model without being truncated.
+    pub(crate) text_limit: BriefLimit,
 }
 
 /// The format of an agent's events.
@@ -82,6 +86,8 @@ pub(crate) struct ToolNames {
     pub(crate) patch: &'static [&'static str],
     /// Tools that change the agent's to-do list, and how each one does it.
     pub(crate) todo: &'static [(&'static str, TodoFormat)],
+    /// Tools that report a plan or the user's answers, and how each one does it.
+    pub(crate) talk: &'static [(&'static str, TalkFormat)],
 }
 
 /// The format an agent expects for a hook's output.

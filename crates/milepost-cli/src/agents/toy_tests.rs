@@ -1,5 +1,6 @@
 //! A toy agent for tests. It shows that a new agent needs only a file like this one and one line in `AGENTS`.
 
+use milepost::internal::brief::BriefLimit;
 use std::fs;
 
 use serde_json::json;
@@ -28,10 +29,11 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     runs_hooks_twice: false,
     events: EventFormat::Shared(EVENTS),
     announces_every_call: false,
-    tools: ToolNames { shell: &["toyshell"], write: &["toywrite"], patch: &[], todo: &[] },
+    tools: ToolNames { shell: &["toyshell"], write: &["toywrite"], patch: &[], todo: &[], talk: &[] },
     command_end: None,
+    proposed_plan: None,
     answer: AnswerFormat::HookSpecificOutput,
-    brief_tokens: 100,
+    text_limit: BriefLimit { tokens: Some(100), bytes: None, chars: None },
 };
 
 static EVENTS: &[HookedEvent] = &[hook("ToyStart", SessionStart, 5), hook("ToyTool", ToolUse, 5)];

@@ -53,7 +53,7 @@ pub(crate) fn execute(args: ContextArgs, context: &Context<'_>) -> ChangeResult<
     let dropped = dropped.map(|n| n.number("--dropped", "/context_digest/dropped_items")).transpose()?;
     let change = ContextChange { pressure, dropped, protect, policy };
     if change == ContextChange::default() {
-        let message = "nothing to change: --pressure, --dropped, --protect or --policy is needed";
+        let message = "nothing to change: pass at least one of --pressure, --dropped, --protect and --policy";
         return Err(CommandError::usage(message).with_hint("`milepost help context` has examples"));
     }
     let applied = context.apply(vec![change.into()], &Target::CurrentOrNew)?;

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use milepost::internal::brief::BriefLimit;
 use milepost::internal::engine::{ResumeCandidate, RunAssessment, StartOptions};
 use milepost::model::RunId;
 use milepost::{Error, Milepost, ReasonCode};
@@ -51,7 +52,7 @@ pub(crate) struct ResumeArgs {
     /// Output: md prints only the brief, json everything
     #[arg(long, value_name = "FORMAT")]
     pub(super) format: Option<ResumeFormat>,
-    /// Open a new run that continues it, and print the new run's id
+    /// Open a new run that continues the interrupted one, and print the new run's id
     #[arg(long, group = "act")]
     pub(super) start: bool,
     #[arg(
@@ -74,6 +75,12 @@ pub(crate) struct ResumeArgs {
     /// Resume from a brief in a file, without a store (- reads stdin)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["act", "take_over"])]
     pub(super) from: Option<PathBuf>,
+}
+
+impl ResumeArgs {
+    fn limit(&self) -> BriefLimit {
+        BriefLimit { tokens: Some(self.budget.unwrap_or(BUDGET)), ..BriefLimit::default() }
+    }
 }
 
 pub(crate) fn execute(args: ResumeArgs, context: &Context<'_>) -> Result<ResumeDocument> {
@@ -143,9 +150,7 @@ pub(super) fn describe(
 ) -> Result<DecisionDocument> {
     let root = handover::root(&from, context);
     let brief = match (&from.shown, args.check) {
-        (Some(_), false) => {
-            Some(handover::brief(mp, &from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?)
-        }
+        (Some(_), false) => Some(handover::brief(mp, &from, context, &args.limit())?),
         _ => None,
     };
     let fallback = from.shown.as_ref().map_or_else(Fallback::default, |shown| {
@@ -250,12 +255,11 @@ fn start_agent(
     {
         context.output.message(&format!("{name} can also resume its own conversation: {own}"));
     }
-    let brief = handover::brief(mp, from, context, args.budget.unwrap_or(BUDGET), usize::MAX)?;
-    let record = handover::wrapped(
-        &format!("{}\n{}", overview.facts(), brief.markdown()),
-        handover::RecordOrigin::of(handover::is_foreign(from)),
-    );
-    let message = format!("{}{record}", overview.introduction());
+    let limit = match args.budget {
+        Some(tokens) => BriefLimit { tokens: Some(tokens), ..agent.text_limit },
+        None => agent.text_limit,
+    };
+    let message = handover::text_for_agent(mp, from, &overview, context, &limit)?;
     let mut command = Command::new(agent.program);
     command.args(agent.prompt_arguments).arg(message);
     // The agent's first hook continues this run and does not repeat the brief.

@@ -43,7 +43,8 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     let now = mp.now();
     if let Some(run) = named {
         let run = context.visible_run(&mp, &run)?;
-        return Ok(RunsDocument::one(mp.run_detail(&run)?, context.worktree(), now));
+        let (detail, messages) = (mp.run_detail(&run)?, mp.conversation(&run)?);
+        return Ok(RunsDocument::one(detail, messages, context.worktree(), now));
     }
     let since = since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
     let hidden = context.hidden_runs(&mp)?;

@@ -48,8 +48,8 @@ enum TaskAction {
     },
     /// Run a command as a task
     ///
-    /// The task is in_progress while the command runs, then done or failed depending on its exit code, which
-    /// is passed through.
+    /// The task is in_progress while the command runs, then done or failed depending on the command's exit
+    /// code. Milepost exits with the same code.
     #[command(after_help = "Examples:\n  milepost task run parse -- make parser\n  \
                             milepost task run parse --title \"Write the parser\" -- make parser")]
     Run {

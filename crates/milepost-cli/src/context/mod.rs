@@ -329,6 +329,7 @@ impl<'a> Context<'a> {
                 project: Some(paths.root.to_string_lossy().into_owned()),
                 worktree: paths.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),
                 branch: paths.branch.clone(),
+                head: None,
                 user: self.config.user.clone(),
             },
             ..RunOptions::default()

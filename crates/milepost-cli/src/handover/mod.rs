@@ -9,12 +9,13 @@ use std::path::PathBuf;
 
 use milepost::Milepost;
 use milepost::brief::{Brief, FitOptions, FittedBrief, Overflow};
+use milepost::internal::brief::{BriefLimit, TokenCounter};
 use milepost::internal::engine::RunAssessment;
 
 pub(crate) use self::overview::{Overview, distance, workspace};
 #[cfg(feature = "mcp")]
 pub(crate) use self::wrap::between_markers;
-pub(crate) use self::wrap::{OVERHEAD, RecordOrigin, wrapped};
+pub(crate) use self::wrap::{RecordOrigin, wrapped};
 use crate::context::Context;
 use crate::error::Result;
 
@@ -35,27 +36,42 @@ pub(crate) fn is_foreign(from: &RunAssessment) -> bool {
     from.detail.summary().intact().is_some_and(|record| record.is_foreign())
 }
 
-/// The current brief of a run, within a number of tokens and bytes. A brief that is too long is shortened,
-/// and is returned even if it still exceeds the limit, because the reader needs at least something.
+/// The current brief of a run, within the limits. It shrinks rather than fails, because the reader needs at
+/// least something. Only the shortest possible brief may exceed them.
 pub(crate) fn brief(
     mp: &Milepost,
     from: &RunAssessment,
     context: &Context<'_>,
-    tokens: u64,
-    bytes: usize,
+    limit: &BriefLimit,
 ) -> Result<FittedBrief> {
-    let manifests = milepost::internal::capture::read_manifests(&root(from, context));
-    let whole = Brief::parse(mp.current_brief(from, &manifests)?);
+    let composed = mp.current_brief(from, Some(&root(from, context)), Some(limit))?;
     let show = format!("milepost brief show latest --run {}", from.detail.summary().run_id());
-    let mut budget = tokens.max(FEWEST);
+    let needed = TokenCounter::default().tokens(&composed);
+    let mut budget = limit.tokens.unwrap_or(needed).max(FEWEST);
+    let whole = Brief::parse(composed);
     loop {
         let how =
             FitOptions::default().budget(budget).overflow(Overflow::Shrink).full_command(Some(show.clone()));
         let fitted = whole.fit(&how).map_err(milepost::Error::from)?;
-        if fitted.markdown().len() <= bytes || budget <= FEWEST {
+        if limit.fits(fitted.markdown()) || budget <= FEWEST {
             return Ok(fitted);
         }
-        // Each round cuts the budget by a fifth, so a few rounds are enough.
-        budget = (budget * 4 / 5).max(FEWEST);
+        budget = (budget.min(needed) * 4 / 5).max(FEWEST);
     }
+}
+
+/// What an agent is given to continue a run: who speaks, and the brief between markers, within the agent's
+/// limits.
+pub(crate) fn text_for_agent(
+    mp: &Milepost,
+    from: &RunAssessment,
+    overview: &Overview,
+    context: &Context<'_>,
+    limit: &BriefLimit,
+) -> Result<String> {
+    let origin = RecordOrigin::of(is_foreign(from));
+    let head = overview.introduction();
+    let frame = format!("{head}{}", wrapped("", origin));
+    let brief = brief(mp, from, context, &limit.without(&frame))?;
+    Ok(format!("{head}{}", wrapped(brief.markdown(), origin)))
 }

@@ -66,8 +66,7 @@ impl Overview {
             lasted: format::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
             sessions: record.map_or(0, |record| record.sessions()),
             doing: doing(record, tasks),
-            // An unreadable checkpoint is reported elsewhere and must not hide the rest.
-            failed: mp.last_failed_outcome(summary.run_id()).ok().flatten().as_ref().map(describe_failure),
+            failed: working.and_then(|working| working.failures().last()).map(describe_failure),
             next_actions: next_actions(record, tasks),
         }
     }
@@ -114,26 +113,6 @@ impl Overview {
         )
     }
 
-    /// Recorded facts about the end of the run, in a few lines.
-    pub(crate) fn facts(&self) -> String {
-        let mut text = String::new();
-        if let Some(origin) = &self.origin {
-            text.push_str(&format!("It came from elsewhere: {}\n", one_line(origin)));
-        }
-        if let Some(doing) = &self.doing {
-            text.push_str(&format!("It was doing: {}\n", one_line(doing)));
-        }
-        if let Some(failed) = &self.failed {
-            text.push_str(&format!("What failed last: {}\n", one_line(failed)));
-        }
-        text
-    }
-
-    /// The lines above the brief, for an agent.
-    pub(crate) fn for_an_agent(&self) -> String {
-        format!("{}{}", self.introduction(), self.facts())
-    }
-
     /// One line for the person who starts the agent.
     pub(crate) fn for_a_person(&self) -> String {
         format!("milepost: continuing {} ({}, stopped {})", self.run_id, self.why(), self.stopped)
@@ -145,7 +124,7 @@ fn doing(record: Option<&RunRecord>, tasks: &[Task]) -> Option<String> {
     let step = working.open_steps().last().and_then(|step| step.step_id.clone());
     let task = tasks.iter().find(|task| task.status() == "in_progress");
     let task = task.map(|task| task.title().unwrap_or_else(|| task.id().to_owned()));
-    let prompt = working.log().iter().rev().find_map(|line| line.prompt().map(str::to_owned));
+    let prompt = working.latest_prompt().clone();
     task.or(step).or_else(|| working.task_summary().clone()).or(prompt).map(|text| first_line(&text))
 }
 

@@ -2,7 +2,6 @@
 //! parsed event and returns the text to print, if any. Derives the run id from the session id, so a hook need
 //! not search for the run. The library's `AgentSession` decides what to record and when to make a checkpoint.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use milepost::internal::engine::AgentSession;
@@ -22,6 +21,8 @@ use crate::error::{CommandError, Result};
 
 /// Maximum size of a recorded prompt, in bytes.
 const PROMPT_LIMIT: usize = 16 * 1024;
+/// Maximum size of an agent's recorded message, in bytes.
+const REPLY_LIMIT: usize = 8 * 1024;
 /// Maximum size of the recorded reason of an interruption, in bytes.
 const DETAIL_LIMIT: usize = 500;
 /// Maximum time that a hook spends reading the workspace and the transcript.
@@ -50,21 +51,16 @@ pub(super) fn handle(agent: Agent, mut event: HookEvent, context: &Context<'_>) 
         }
         HookKind::ContextRequested => return handler.begin_session(true),
         HookKind::Prompt(text) => {
-            let text = match context.config.agents.prompts {
-                PromptDetail::Full => truncate(&text, PROMPT_LIMIT),
-                PromptDetail::FirstLine => {
-                    truncate(text.trim().lines().next().unwrap_or_default(), PROMPT_LIMIT)
-                }
-                PromptDetail::None => "",
-            };
-            let is_blank = text.trim().is_empty();
-            handler.record(if is_blank { Vec::new() } else { vec![Change::Prompt(text.to_owned())] })?;
+            let prompt = handler.recorded(&text, PROMPT_LIMIT).map(Change::Prompt);
+            handler.record(prompt.into_iter().collect())?;
         }
         HookKind::ToolUsed(tool) => handler.record_tool(*tool)?,
         HookKind::Continued => handler.record(Vec::new())?,
         HookKind::Compacting { accepts_context } => return handler.save_before_compaction(accepts_context),
-        HookKind::TurnEnded => handler.interrupt(InterruptionKind::WaitingForUser, None)?,
-        HookKind::Interrupted(kind, detail) => handler.interrupt(kind, detail)?,
+        HookKind::TurnEnded(message) => {
+            handler.interrupt(InterruptionKind::WaitingForUser, None, handler.last_words(message))?;
+        }
+        HookKind::Interrupted(kind, detail) => handler.interrupt(kind, detail, Vec::new())?,
         HookKind::SessionEnded => {
             let mp = context.open_or_create()?;
             let complete = |save| handler.with_transcript(handler.with_capture(&mp, save)?);
@@ -76,11 +72,6 @@ pub(super) fn handle(agent: Agent, mut event: HookEvent, context: &Context<'_>) 
 
 fn truncate(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
-}
-
-fn relative(root: &Path, path: &str) -> String {
-    let inside = Path::new(path).strip_prefix(root).ok();
-    inside.map_or_else(|| path.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
 /// The agent's process: the nearest ancestor that is not a shell or wrapper.
@@ -102,10 +93,13 @@ impl EventHandler<'_> {
     }
 
     fn start_options(&self) -> StartOptions {
+        let mut run_options = self.run_options();
+        let repository = self.context.config.paths.repository.as_ref();
+        run_options.location.head = repository.and_then(|repository| repository.head_commit());
         StartOptions {
             run_id: Some(self.run.clone()),
             session_id: Some(self.event.session.clone()),
-            run_options: self.run_options(),
+            run_options,
             ..StartOptions::default()
         }
     }
@@ -191,7 +185,16 @@ impl EventHandler<'_> {
         {
             tool.set_end(&end);
         }
-        self.record(tool.into_changes(|path| relative(&self.context.config.paths.root, path)))
+        let root = &self.context.config.paths.root;
+        let mut changes = tool.into_changes(root, self.event.cwd.as_deref());
+        changes.retain_mut(|change| match change {
+            Change::Plan { text, .. } | Change::Answer { text, .. } => {
+                let recorded = self.recorded(text, PROMPT_LIMIT);
+                recorded.map(|recorded| *text = recorded).is_some()
+            }
+            _ => true,
+        });
+        self.record(changes)
     }
 
     /// Records changes. If the store cannot be written, they are queued in the outbox.
@@ -244,11 +247,32 @@ impl EventHandler<'_> {
         self.brief_of_run(&mp)
     }
 
-    /// Records why the session was interrupted.
-    fn interrupt(&self, kind: InterruptionKind, detail: Option<String>) -> Result<()> {
+    /// The part of a message that the settings allow to record; `None` if nothing is left.
+    fn recorded(&self, text: &str, limit: usize) -> Option<String> {
+        let text = match self.context.config.agents.prompts {
+            PromptDetail::Full => text,
+            PromptDetail::FirstLine => text.trim().lines().next().unwrap_or_default(),
+            PromptDetail::None => "",
+        };
+        let text = truncate(text, limit);
+        (!text.trim().is_empty()).then(|| text.to_owned())
+    }
+
+    /// What the agent said at the end of its turn: a plan in the transcript, and its last message.
+    fn last_words(&self, message: Option<String>) -> Vec<Change> {
+        let plan = self.agent.proposed_plan.zip(self.event.transcript.as_ref());
+        let plan = plan.and_then(|(find, transcript)| find(transcript));
+        let plan = plan.and_then(|plan| self.recorded(&plan, PROMPT_LIMIT));
+        let plan = plan.map(|text| Change::Plan { text, is_approved: false });
+        let message = message.and_then(|message| self.recorded(&message, REPLY_LIMIT)).map(Change::Reply);
+        plan.into_iter().chain(message).collect()
+    }
+
+    /// Records why the session was interrupted, and what the agent said last.
+    fn interrupt(&self, kind: InterruptionKind, detail: Option<String>, said: Vec<Change>) -> Result<()> {
         let mp = self.context.open_or_create()?;
         let detail = detail.map(|detail| truncate(&detail, DETAIL_LIMIT).to_owned());
         let complete = |save| self.with_capture(&mp, save);
-        Ok(self.session(&mp).interrupt(kind, detail, self.save(), complete)?)
+        Ok(self.session(&mp).interrupt(kind, detail, &said, self.save(), complete)?)
     }
 }

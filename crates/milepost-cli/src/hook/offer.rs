@@ -15,9 +15,6 @@ use crate::error::Result;
 use crate::handover::{self, Overview};
 use crate::present::format;
 
-/// Maximum size of a text, in bytes, that no agent truncates.
-const TEXT_LIMIT: usize = 9_000;
-
 /// Text for the agent, and a line for the user.
 pub(super) struct Offer {
     agent_text: String,
@@ -54,15 +51,9 @@ impl Offer {
         if from.shown.is_none() {
             return Ok(None);
         }
-        let lead = Overview::of(mp, from);
-        let (head, facts) = (lead.introduction(), lead.facts());
-        let room = TEXT_LIMIT.saturating_sub(head.len() + facts.len() + handover::OVERHEAD);
-        let brief = handover::brief(mp, from, context, agent.brief_tokens, room)?;
-        let record = handover::wrapped(
-            &format!("{facts}\n{}", brief.markdown()),
-            handover::RecordOrigin::of(handover::is_foreign(from)),
-        );
-        Ok(Some(Self { agent_text: format!("{head}{record}"), user_line: lead.for_a_person() }))
+        let overview = Overview::of(mp, from);
+        let agent_text = handover::text_for_agent(mp, from, &overview, context, &agent.text_limit)?;
+        Ok(Some(Self { agent_text, user_line: overview.for_a_person() }))
     }
 }
 

@@ -172,7 +172,7 @@ impl DecisionDocument {
                 next_actions: overview.next_actions.clone(),
             },
             lead: Some(match from.decision.eligible {
-                true => overview.for_an_agent(),
+                true => overview.introduction(),
                 false => verdict(overview, from),
             }),
             about: Some(overview.clone()),

@@ -1,7 +1,8 @@
 //! The results of `start` and `delete`, and the parts of a run that several commands show.
 
 use milepost::model::{
-    CheckpointId, ContextDigest, Criterion, Decision, LogLine, Outcome, Phase, RunId, Status, StepState, Task,
+    CheckpointId, ContextDigest, Criterion, Decision, FileRef, LogLine, Message, Outcome, Phase, RunId,
+    Status, StepState, Task,
 };
 use milepost::{Liveness, RunDetail, RunSummary};
 use serde::Serialize;
@@ -84,11 +85,22 @@ pub(crate) struct RunParts {
     decisions: Vec<Decision>,
     /// Outcomes since the newest checkpoint.
     outcomes: Vec<Outcome>,
+    /// Commands that failed and were not seen to succeed since.
+    failures: Vec<Outcome>,
+    /// Files that tools wrote.
+    files: Vec<FileRef>,
+    /// What the user and the agent said, in this run and in those that it continues.
+    messages: Vec<Message>,
 }
 
 impl RunParts {
+    /// What the user and the agent said.
+    pub(crate) fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
     /// Creates the parts from a run.
-    pub(crate) fn of(detail: &RunDetail) -> Self {
+    pub(crate) fn of(detail: &RunDetail, messages: Vec<Message>) -> Self {
         let working = detail.summary().record().as_ref().map(|r| r.working().clone()).unwrap_or_default();
         Self {
             completed: Task::ids(working.tasks(), Task::is_completed),
@@ -101,6 +113,9 @@ impl RunParts {
             context_digest: working.context_digest().clone(),
             decisions: working.decisions().clone(),
             outcomes: detail.pending_outcomes().clone(),
+            failures: working.failures().clone(),
+            files: working.files().clone(),
+            messages,
         }
     }
 }

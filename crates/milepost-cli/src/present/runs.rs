@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use milepost::model::RunRecord;
+use milepost::model::{Message, RunRecord};
 use milepost::{RunDetail, RunSummary};
 use serde::Serialize;
 
@@ -37,8 +37,8 @@ impl RunsDocument {
     }
 
     /// Creates the page of one run.
-    pub(crate) fn one(detail: RunDetail, worktree: String, now: Timestamp) -> Self {
-        let parts = Some(RunParts::of(&detail));
+    pub(crate) fn one(detail: RunDetail, messages: Vec<Message>, worktree: String, now: Timestamp) -> Self {
+        let parts = Some(RunParts::of(&detail, messages));
         let runs = vec![RunDocument { summary: detail.summary().clone(), parts: parts.clone() }];
         Self { runs, parts, detail: Some(detail), worktree, now }
     }
@@ -47,7 +47,8 @@ impl RunsDocument {
 impl Document for RunsDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if let Some(detail) = &self.detail {
-            return output.write_text(&page(detail, output.width(), self.now));
+            let messages = self.parts.as_ref().map(RunParts::messages).unwrap_or_default();
+            return output.write_text(&page(detail, messages, output.width(), self.now));
         }
         if self.runs.is_empty() {
             output.message("No runs.");
@@ -112,7 +113,7 @@ fn is_here(record: &RunRecord, worktree: &str) -> bool {
 }
 
 /// The page of one run.
-fn page(detail: &RunDetail, width: Option<usize>, now: Timestamp) -> String {
+fn page(detail: &RunDetail, messages: &[Message], width: Option<usize>, now: Timestamp) -> String {
     let summary = &detail.summary();
     let mut text = format!("{}\n", bold(summary.run_id().as_str()));
     let record = match &summary.record() {
@@ -153,8 +154,11 @@ fn page(detail: &RunDetail, width: Option<usize>, now: Timestamp) -> String {
         ("Criteria", work_items::criteria(working.criteria())),
         ("Tasks", work_items::tasks(working.tasks())),
         ("Step", working.step_state().as_ref().map(work_items::step).unwrap_or_default()),
+        ("Failed, not seen to pass since", work_items::outcomes(working.failures())),
         ("Outcomes since the newest checkpoint", work_items::outcomes(detail.pending_outcomes())),
         ("Decisions", work_items::decisions(working.decisions())),
+        ("Said", work_items::messages(messages)),
+        ("Files written", work_items::files(working.files())),
         ("Log", work_items::log(working.log())),
     ] {
         push_section(&mut text, width, heading, &lines);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use milepost::internal::engine::{AssessedRun, RunState};
-use milepost::model::{InterruptionKind, LogLine, RunId, RunRecord};
+use milepost::model::{InterruptionKind, RunId, RunRecord};
 use milepost::{ReasonCode, RunSummary};
 use serde::{Serialize, Serializer};
 
@@ -102,12 +102,10 @@ impl StatusRow {
         }
     }
 
-    /// What the run is about: its title, the newest summary, the first line of the first prompt, or its
-    /// command.
+    /// What the run is about: its title, the newest summary, the newest prompt, or its command.
     fn about(&self) -> Option<String> {
         let (record, latest) = (self.summary.intact(), self.summary.latest().as_ref());
-        let prompt =
-            || record?.working().log().iter().find_map(LogLine::prompt)?.lines().next().map(str::to_owned);
+        let prompt = || record?.working().latest_prompt().clone();
         let title = record.and_then(|record| record.title().clone());
         let command = || Some(record?.command().as_ref()?.join(" "));
         let summary = || latest.and_then(|entry| entry.header.summary().clone());

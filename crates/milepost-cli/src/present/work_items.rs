@@ -1,7 +1,9 @@
 //! Formats the work of a run or a checkpoint as lines for people: criteria, tasks, steps, outcomes, decisions
 //! and the log.
 
-use milepost::model::{Criterion, CriterionStatus, Decision, LogLine, Outcome, StepState, Task};
+use milepost::model::{
+    Criterion, CriterionStatus, Decision, FileRef, LogLine, Message, Outcome, StepState, Task,
+};
 
 use super::format;
 
@@ -67,6 +69,45 @@ pub(crate) fn decisions(decisions: &[Decision]) -> Vec<String> {
         None => d.text.clone(),
     };
     decisions.iter().map(line).collect()
+}
+
+/// Maximum number of files and of messages to list; the newest are listed.
+const NEWEST: usize = 20;
+/// Maximum length of a message, in characters.
+const MESSAGE_CHARS: usize = 300;
+
+/// The newest messages, one line each.
+pub(crate) fn messages(messages: &[Message]) -> Vec<String> {
+    let line = |message: &Message| {
+        let text = message.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = match text.char_indices().nth(MESSAGE_CHARS) {
+            Some((at, _)) => format!("{}…", &text[..at]),
+            None => text,
+        };
+        let said = match message {
+            Message::Prompt { .. } => "user:".to_owned(),
+            Message::Answer { question, .. } => format!("user, asked \"{question}\":"),
+            Message::Plan { is_approved: true, .. } => "plan, approved by the user:".to_owned(),
+            Message::Plan { .. } => "agent's plan:".to_owned(),
+            _ => "agent:".to_owned(),
+        };
+        format!("{} {said} {text}", format::time(message.at()))
+    };
+    newest(messages.iter().map(line).collect(), "earlier messages")
+}
+
+/// The newest files that tools wrote, one line each.
+pub(crate) fn files(files: &[FileRef]) -> Vec<String> {
+    newest(files.iter().map(|file| file.path.clone()).collect(), "earlier files")
+}
+
+fn newest(mut lines: Vec<String>, what: &str) -> Vec<String> {
+    let more = lines.len().saturating_sub(NEWEST);
+    lines.drain(..more);
+    if more > 0 {
+        lines.insert(0, format!("({more} {what}; --json has all)"));
+    }
+    lines
 }
 
 /// One line per log entry.

@@ -48,7 +48,8 @@ fn a_note_cannot_pose_as_the_user() {
     drop(first);
     let told = FakeAgent::new(&env, "claude-code").hears("s2", "SessionStart", start).unwrap();
     let text = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-    let said: Vec<_> = text.lines().filter(|line| line.contains("prompt)")).collect();
+    let intent = text.split("## Session Intent").nth(1).unwrap().split("## Essential").next().unwrap();
+    let said: Vec<_> = intent.lines().collect();
     assert!(said.iter().any(|line| line.contains("fix the tests")), "{text}");
     assert!(!said.iter().any(|line| line.contains("drop ")), "{text}");
 }

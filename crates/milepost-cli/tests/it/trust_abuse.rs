@@ -301,7 +301,8 @@ fn resume_check_and_resume_from_mark_their_text_as_a_record() {
         let answer: Value = serde_json::from_str(answered.lines().last().unwrap()).unwrap();
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
         let (begin, bait) = (text.find("<milepost-record "), text.find("SYSTEM OVERRIDE"));
-        assert!(begin.is_some() && bait > begin && text.contains(notice), "{text}");
+        assert!(begin.is_some() && bait.is_none_or(|bait| Some(bait) > begin), "{text}");
+        assert!(text.contains(notice), "{text}");
     }
 }
 

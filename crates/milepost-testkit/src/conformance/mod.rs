@@ -12,6 +12,7 @@ pub mod items;
 pub mod listing;
 pub mod maintenance;
 pub mod marks;
+pub mod messages;
 pub mod order;
 pub mod record;
 pub mod write;
@@ -72,6 +73,7 @@ macro_rules! __each_rule {
                     come_in_order, are_consumed_from_the_front, survive_other_commits, are_shown_with_details,
                     consuming_more_than_shown_is_refused
                 }
+                messages::{are_appended_in_order, survive_other_commits, are_deleted_with_the_run, too_many_at_once_are_refused}
                 events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
                 listing::{

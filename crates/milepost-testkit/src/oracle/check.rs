@@ -23,6 +23,7 @@ impl Oracle<'_> {
         self.check_view(store);
         self.check_headers(store);
         self.check_bodies(store);
+        self.check_messages(store);
         self.check_events(store);
     }
 
@@ -130,6 +131,16 @@ impl Oracle<'_> {
             (Err(StoreError::NoRun(of)), false) => assert_eq!(&of, run, "the run in NoRun"),
             (answer, _) => panic!("{run}@{gone}: a missing body returned {answer:?}"),
         }
+    }
+
+    fn check_messages(&self, store: &dyn Store) {
+        let run = &self.run;
+        let messages = store.messages(run).unwrap();
+        let messages: Vec<_> = messages
+            .into_iter()
+            .map(|m| m.unwrap_or_else(|e| panic!("{run}: damaged message: {e}")))
+            .collect();
+        assert_eq!(messages, self.messages, "{run}: messages");
     }
 
     fn check_events(&self, store: &dyn Store) {

@@ -5,7 +5,7 @@ mod check;
 
 use std::collections::BTreeMap;
 
-use milepost::model::{Event, Item, Marks, RunId, RunRecord};
+use milepost::model::{Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::Sealed;
 use milepost::store::{
     CheckpointEntry, Commit, Receipt, RunDetails, RunView, Store, StoreError, WriteDecision,
@@ -22,6 +22,7 @@ pub struct Oracle<'a> {
     record: Option<RunRecord>,
     rows: BTreeMap<u64, (Sealed, Marks)>,
     items: Vec<Item>,
+    messages: Vec<Message>,
     events: Vec<Event>,
     next_sequence: u64,
     last_stamp: u64,
@@ -38,6 +39,7 @@ impl<'a> Oracle<'a> {
             record: None,
             rows: BTreeMap::new(),
             items: Vec::new(),
+            messages: Vec::new(),
             events: Vec::new(),
             next_sequence: 1,
             last_stamp: 0,
@@ -78,6 +80,11 @@ impl<'a> Oracle<'a> {
     /// The expected record.
     pub fn record(&self) -> Option<&RunRecord> {
         self.record.as_ref()
+    }
+
+    /// The expected messages.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
     }
 
     /// The expected pending items.
@@ -145,6 +152,7 @@ impl<'a> Oracle<'a> {
         }
         self.items.drain(..commit.consume);
         self.items.extend(commit.push);
+        self.messages.extend(commit.messages);
         self.events.extend(commit.events);
         self.record = Some(commit.record);
     }
@@ -193,6 +201,7 @@ impl<'a> Oracle<'a> {
         self.record = None;
         self.rows.clear();
         self.items.clear();
+        self.messages.clear();
         self.events.clear();
         self.next_sequence = 1;
         self
@@ -220,7 +229,10 @@ pub fn shown(view: &RunView) -> &RunDetails {
 
 /// Panics unless a commit was refused because it breaks the trait's rules.
 pub fn refused_by_rules(answer: Result<Receipt, StoreError>) {
-    assert!(matches!(answer, Err(StoreError::Rules(_))), "a commit against the rules returned {answer:?}");
+    assert!(
+        matches!(answer, Err(StoreError::Rules(_))),
+        "a commit that breaks the rules returned {answer:?}"
+    );
 }
 
 fn entry(sealed: &Sealed, marks: &Marks) -> CheckpointEntry {

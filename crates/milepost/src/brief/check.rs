@@ -133,7 +133,9 @@ pub(super) fn is_unknown(content: &str) -> bool {
         let text = item_text(source).trim();
         let word = text.split([':', '.']).next().unwrap_or_default();
         match (block, word) {
-            (Block::Paragraph | Block::Item, "Unknown") if text.lines().count() == 1 => unknown = true,
+            (Block::Paragraph | Block::Item, "Unknown" | "None recorded") if text.lines().count() == 1 => {
+                unknown = true;
+            }
             (Block::Item, "Blocked") if text == "Blocked: None" => {}
             _ => return false,
         }

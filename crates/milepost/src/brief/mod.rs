@@ -23,7 +23,7 @@ mod tests;
 pub(crate) use crate::front_matter::{FrontMatter, Warning};
 pub(crate) use check::CheckReport;
 pub(crate) use check::parse_created;
-pub(crate) use compose::{BriefFacts, compose, compose_update};
+pub(crate) use compose::{BriefFacts, BriefLimit, compose, compose_update, compose_within};
 #[cfg(feature = "exact-tokens")]
 pub use exact::ExactTokenizer;
 pub use fit::{FitOptions, FittedBrief, Omitted, OverBudget, Overflow};

@@ -110,14 +110,14 @@ pub fn uncommitted_diff(folder: &Path) -> Result<(String, String), String> {
 }
 
 /// Git on the repository of a folder, with one time limit for all queries.
-struct GitQuery {
+pub(super) struct GitQuery {
     git: Git,
     deadline: Instant,
 }
 
 impl GitQuery {
     /// Returns `None` if the folder does not exist or is not in a repository.
-    fn new(folder: &Path) -> Result<Option<Self>, String> {
+    pub(super) fn new(folder: &Path) -> Result<Option<Self>, String> {
         let deadline = git::deadline_in(TIME_LIMIT);
         let Some(repository) = ProjectPaths::find(folder).ok().and_then(|paths| paths.repository) else {
             return Ok(None);
@@ -127,7 +127,7 @@ impl GitQuery {
     }
 
     /// Runs git. Returns whether it succeeded, and its output.
-    fn run(&self, args: &[&str], limit: u64) -> Result<(bool, String), String> {
+    pub(super) fn run(&self, args: &[&str], limit: u64) -> Result<(bool, String), String> {
         let done = self.git.output(args, self.deadline, limit).map_err(|e| e.to_string())?;
         let text = String::from_utf8(done.output).map_err(|_| "git's output is not UTF-8".to_owned())?;
         Ok((done.status.success(), text))

@@ -45,7 +45,7 @@ const KNOWN_MANIFESTS: [KnownManifest; 22] = [
 ];
 
 /// Reads the manifest files in a folder.
-pub fn read_manifests(folder: &Path) -> Vec<Manifest> {
+pub(super) fn read_manifests(folder: &Path) -> Vec<Manifest> {
     let mut found = Vec::new();
     for (file, stated, parse) in KNOWN_MANIFESTS {
         let manifest = match read(folder, file) {

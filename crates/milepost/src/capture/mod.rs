@@ -6,6 +6,7 @@ pub mod commit_distance;
 mod git;
 mod manifest;
 mod memory;
+mod project;
 mod reference;
 mod to_workspace;
 mod tracked;
@@ -15,8 +16,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use manifest::read_manifests;
 pub use memory::{PeakWatch, Process};
+pub use project::project_facts;
 pub use reference::file_reference;
 pub use tracked::is_tracked;
 
@@ -28,7 +29,7 @@ use crate::store::{Repository, StoreUrl};
 pub const DEFAULT_WATCHED_FOLDER: &str = ".aiwg";
 
 /// The value of `git.error` outside of a repository.
-pub const NO_REPOSITORY: &str = "not a git repository";
+pub const NO_REPOSITORY: &str = GitFacts::NO_REPOSITORY;
 
 /// Limits on the size and duration of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +178,7 @@ fn find_repository(options: &CaptureOptions, root: &Path) -> Result<Repository, 
         && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree))
     {
         return Err(format!(
-            "the repository's root is {}: not captured unless [capture] allow_home = true",
+            "the repository's root is {}; it is not captured unless you set allow_home = true in [capture]",
             worktree.display()
         ));
     }

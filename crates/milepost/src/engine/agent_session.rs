@@ -4,7 +4,7 @@
 
 use super::{Due, Milepost, Save};
 use crate::Error;
-use crate::model::{Change, Interruption, InterruptionKind, RunId, RunRecord, Source};
+use crate::model::{Change, Interruption, InterruptionKind, RunId, RunRecord, Source, Status};
 use crate::resume::session::{InterruptionStep, SessionOffer, end_status, interruption_step, offer};
 
 /// The run of an agent's session, which may not exist yet.
@@ -107,11 +107,13 @@ impl<'m> AgentSession<'m> {
         Ok(())
     }
 
-    /// Records why the session was interrupted, and saves a checkpoint if the interruption calls for one.
+    /// Records why the session was interrupted and what the agent said last, and saves a checkpoint if the
+    /// interruption calls for one.
     pub fn interrupt(
         &self,
         kind: InterruptionKind,
         detail: Option<String>,
+        said: &[Change],
         mut save: Save,
         complete: impl FnOnce(Save) -> Result<Save, Error>,
     ) -> Result<(), Error> {
@@ -128,14 +130,16 @@ impl<'m> AgentSession<'m> {
                 save.draft.source =
                     (kind != InterruptionKind::WaitingForUser).then_some(Source::ErrorBoundary);
                 save.interruption = Some(interruption);
-                self.milepost.save(&self.run, complete(save)?).map(|_| ())
+                self.milepost.save(&self.run, complete(save.with_changes(said.to_vec()))?).map(|_| ())
             }
-            InterruptionStep::Record => self.milepost.interrupt(&self.run, &interruption),
-            InterruptionStep::Nothing => Ok(()),
+            InterruptionStep::Nothing if said.is_empty() => Ok(()),
+            InterruptionStep::Record | InterruptionStep::Nothing => {
+                self.milepost.interrupt(&self.run, &interruption, said)
+            }
         }
     }
 
-    /// Ends the session. Removes the run if nothing happened in it, and pauses it if it has open tasks.
+    /// Ends the session. Removes the run if nothing happened in it, and pauses it if work is still open.
     pub fn end(&self, save: Save, complete: impl FnOnce(Save) -> Result<Save, Error>) -> Result<(), Error> {
         let Some(state) = self.milepost.store.run(&self.run)? else { return Ok(()) };
         if self.milepost.abandon_if_empty(&self.run, &state)? {
@@ -143,8 +147,19 @@ impl<'m> AgentSession<'m> {
         }
         // A task may have been opened since the newest checkpoint, so the pending items count as well.
         let detail = self.milepost.detail_of(state);
-        let status = end_status(detail.summary.intact());
-        self.milepost.finish(&self.run, status, complete(save)?)?;
+        let mut save = complete(save)?;
+        let git = save.capture.as_ref().map(|capture| &capture.git);
+        let uncommitted: Vec<_> = git
+            .map(|git| git.modified.iter().chain(&git.staged).chain(&git.untracked).cloned().collect())
+            .unwrap_or_default();
+        let newest = self.milepost.messages_of(&self.run)?.pop();
+        let status = match detail.summary.intact() {
+            Some(record) => end_status(record, newest.as_ref(), &uncommitted),
+            None => Status::Paused,
+        };
+        // The process may go on with another session.
+        save.releases_owner = true;
+        self.milepost.finish(&self.run, status, save)?;
         Ok(())
     }
 }

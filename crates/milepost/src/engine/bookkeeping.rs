@@ -63,6 +63,9 @@ pub(super) fn open_record(
         ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&location.$name); } )* };
     }
     set_first![project, worktree, branch, user];
+    if view.record.is_none() {
+        record.captures.base.clone_from(&location.head);
+    }
     record
 }
 

@@ -1,11 +1,15 @@
 //! Brief: the Markdown of a checkpoint. Returns the saved brief if the checkpoint has one. Otherwise
 //! composes one from facts, on top of the newest earlier brief of the run.
 
+use std::path::Path;
+
 use super::lookup::PAGE;
 use super::{Milepost, Reference, RunAssessment};
 use crate::Error;
-use crate::brief::{Brief, BriefFacts, compose, compose_update};
-use crate::model::{Body, FileRef, Manifest, RunId};
+use crate::brief::{Brief, BriefFacts, BriefLimit, compose, compose_update, compose_within};
+use crate::capture::project_facts;
+use crate::failures;
+use crate::model::{Body, FileChange, FileRef, Outcome, ProjectFacts, RunId, RunRecord};
 use crate::store::{CheckpointEntry, Cursor, Damage, HeaderQuery, Row};
 
 /// The brief of a checkpoint.
@@ -24,13 +28,14 @@ pub struct CheckpointBrief {
 }
 
 impl Milepost {
-    /// The brief of a checkpoint, as saved or composed from facts.
+    /// The brief of a checkpoint, as saved or composed from facts. `root` is the project's folder, whose manifest
+    /// files and commits are read.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn brief(
         &self,
         reference: &Reference,
         run: Option<&RunId>,
-        manifests: &[Manifest],
+        root: Option<&Path>,
     ) -> Result<CheckpointBrief, Error> {
         let shown = self.show(reference, run)?;
         let mut body = self.body_of(&shown.entry, &shown.verified)?;
@@ -40,19 +45,22 @@ impl Milepost {
             Some(markdown) => (markdown, None),
             None => {
                 let before = self.brief_before(&shown.entry)?;
-                self.compose_brief(body.snapshot_id.to_string(), body.created_at, &body, before, manifests)?
+                let (id, at) = (body.snapshot_id.to_string(), body.created_at);
+                self.compose_brief(id, at, &body, before, root, None)?
             }
         };
         let fell_back_from = shown.fell_back_from;
         Ok(CheckpointBrief { entry: shown.entry, markdown, composed, carried_from, fell_back_from })
     }
 
-    /// The current brief of a run: its newest intact checkpoint, with the items recorded since.
+    /// The current brief of a run: its newest intact checkpoint, with what was recorded since. With a limit,
+    /// it has as many details as fit; a brief that people wrote may exceed the limit.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn current_brief(
         &self,
         from: &RunAssessment,
-        manifests: &[Manifest],
+        root: Option<&Path>,
+        limit: Option<&BriefLimit>,
     ) -> Result<String, Error> {
         let Some(shown) = &from.shown else { return Err(Error::NotFound { reference: "latest".into() }) };
         let mut body = self.body_of(&shown.entry, &shown.verified)?;
@@ -70,7 +78,8 @@ impl Milepost {
             let named = |file: &FileRef| saved.files.iter().any(|known| known.path == file.path);
             body.files.extend(working.files.into_iter().filter(|file| !named(file)));
         }
-        if let (Some(own), true) = (&saved.brief, body == saved) {
+        let has_messages = !self.conversation(&body.run_id)?.is_empty();
+        if let (Some(own), true) = (&saved.brief, body == saved && !has_messages) {
             return Ok(own.clone());
         }
         let before = match body.brief.take() {
@@ -78,7 +87,7 @@ impl Milepost {
             None => self.brief_before(&shown.entry)?,
         };
         let id = body.snapshot_id.to_string();
-        Ok(self.compose_brief(id, body.created_at, &body, before, manifests)?.0)
+        Ok(self.compose_brief(id, body.created_at, &body, before, root, limit)?.0)
     }
 
     /// Creates a brief that continues a checkpoint, under a new id: the checkpoint's own brief carried
@@ -88,7 +97,7 @@ impl Milepost {
         &self,
         reference: &Reference,
         run: Option<&RunId>,
-        manifests: &[Manifest],
+        root: Option<&Path>,
     ) -> Result<CheckpointBrief, Error> {
         let shown = self.show(reference, run)?;
         let mut body = self.body_of(&shown.entry, &shown.verified)?;
@@ -106,7 +115,7 @@ impl Milepost {
             }
             None => {
                 let before = self.brief_before(&shown.entry)?;
-                self.compose_brief(new_id, now, &body, before, manifests)?
+                self.compose_brief(new_id, now, &body, before, root, None)?
             }
         };
         let fell_back_from = shown.fell_back_from;
@@ -120,28 +129,73 @@ impl Milepost {
         created: jiff::Timestamp,
         body: &Body,
         before: Option<(CheckpointEntry, String)>,
-        manifests: &[Manifest],
+        root: Option<&Path>,
+        limit: Option<&BriefLimit>,
     ) -> Result<(String, Option<CheckpointEntry>), Error> {
-        let record = self.record_of(&body.run_id)?;
+        let record = self.detail_if_exists(&body.run_id)?;
         let is_own = id == body.snapshot_id.as_str();
         let parent = if is_own { body.parent.as_ref() } else { Some(&body.snapshot_id) };
+        let mut messages = self.conversation(&body.run_id)?;
+        let failures = self.failures_at(body, record.as_deref());
+        // A newer message is not part of an older checkpoint.
+        let is_newest = record.as_ref().is_none_or(|record| self.is_newest(record, body));
+        if !is_newest {
+            messages.retain(|message| message.at() <= body.created_at);
+        }
+        // The files have changed since an older checkpoint.
+        let base = record.as_ref().filter(|record| is_newest && !record.is_foreign());
+        let base = base.and_then(|record| record.captures.base.as_deref());
+        let mut project = root.map_or_else(ProjectFacts::default, |root| project_facts(root, base));
+        if let (Some(root), true) = (root, is_newest) {
+            project.changes.extend(deleted_files(root, &body.files, &project.changes));
+        }
         let mut facts = BriefFacts {
             id,
             created,
             parent: parent.map(ToString::to_string),
             body: Some(body),
             record: record.as_deref(),
-            manifests,
+            messages: &messages,
+            failures: &failures,
+            project,
             previous: None,
         };
-        let Some((entry, markdown)) = before else { return Ok((compose(&facts), None)) };
+        let Some((entry, markdown)) = before else {
+            let text = match limit {
+                Some(limit) => compose_within(&facts, limit, |composed| composed.whole()),
+                None => compose(&facts),
+            };
+            return Ok((text, None));
+        };
         let previous = Brief::parse(markdown);
         if let Some(id) = previous.id() {
             facts.parent = Some(id.to_owned());
         }
         facts.previous = Some(&previous);
-        let update = Brief::parse(compose_update(&facts));
-        Ok((previous.merge(&update).brief.markdown(), Some(entry)))
+        let merge = |update: String| previous.merge(&Brief::parse(update)).brief.markdown();
+        let text = match limit {
+            Some(limit) => compose_within(&facts, limit, |composed| merge(composed.update())),
+            None => merge(compose_update(&facts)),
+        };
+        Ok((text, Some(entry)))
+    }
+
+    /// The commands that were unfixed at a checkpoint. For an older checkpoint, only its own outcomes are
+    /// known.
+    fn failures_at(&self, body: &Body, record: Option<&RunRecord>) -> Vec<Outcome> {
+        match record {
+            Some(record) if self.is_newest(record, body) => record.working.failures.clone(),
+            _ => {
+                let mut unfixed = Vec::new();
+                body.command_outcomes.iter().for_each(|one| failures::update(&mut unfixed, one));
+                unfixed
+            }
+        }
+    }
+
+    /// Whether a body describes the newest state of its run.
+    fn is_newest(&self, record: &RunRecord, body: &Body) -> bool {
+        record.recent.iter().all(|commit| commit.sequence <= body.sequence)
     }
 
     /// The newest readable brief before a checkpoint in its run.
@@ -161,6 +215,17 @@ impl Milepost {
         }
         Ok(None)
     }
+}
+
+/// Files that tools wrote and that no longer exist.
+fn deleted_files(root: &Path, files: &[FileRef], known: &[FileChange]) -> Vec<FileChange> {
+    let is_known = |path: &str| known.iter().any(|change| change.path == path);
+    let is_gone = |file: &&FileRef| {
+        let is_written = file.sha256.is_none() && file.size.is_none();
+        is_written && !is_known(&file.path) && root.join(&file.path).symlink_metadata().is_err()
+    };
+    let change = |file: &FileRef| FileChange { path: file.path.clone(), status: "deleted", from: None };
+    files.iter().filter(is_gone).map(change).collect()
 }
 
 /// Creates an id for a brief that has not been saved yet.

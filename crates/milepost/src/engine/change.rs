@@ -1,5 +1,6 @@
 //! Change: records what happened between two checkpoints, durably; a boundary saves a checkpoint
-//! immediately. Takes changes and resolves them to items, by the run's working state and its pending items.
+//! immediately. Takes changes and resolves them to items and messages, by the run's working state and its
+//! pending items.
 
 use jiff::Timestamp;
 
@@ -7,7 +8,7 @@ use super::compose::{check_field_size, check_outcome, check_phase};
 use super::{Milepost, Save, Saved};
 use crate::model::{
     Change, ContextChange, ContextDigest, Criterion, CriterionChange, Decision, Item, JsonPath, LogLine,
-    RawJson, RunId, RunRecord, SizeLimits, StepChange, StepState, StepStatus, Task, TaskChange,
+    Message, RawJson, RunId, RunRecord, SizeLimits, StepChange, StepState, StepStatus, Task, TaskChange,
     ValidationError, WorkingState,
 };
 use crate::{Error, trigger};
@@ -42,7 +43,11 @@ pub(super) fn check(changes: &[Change], limits: &SizeLimits) -> Result<(), Valid
         Change::Task(change) => check_id(&change.id, "/tasks/id"),
         Change::Criterion(change) => check_id(&change.id, "/criteria/id"),
         Change::Step(change) => check_id(&change.id, "/step_state/step_id"),
-        Change::Note(text) | Change::Prompt(text) => check_text(text, "/log/text", limits),
+        Change::Note(text) => check_text(text, "/log/text", limits),
+        Change::Prompt(text)
+        | Change::Plan { text, .. }
+        | Change::Reply(text)
+        | Change::Answer { text, .. } => check_text(text, "/messages/text", limits),
         Change::Decision { text, .. } => check_text(text, "/decisions/text", limits),
         Change::Item(Item::Outcome(outcome)) => {
             check_outcome(outcome, &JsonPath::Root.key("command_outcomes"))
@@ -55,7 +60,8 @@ pub(super) fn check(changes: &[Change], limits: &SizeLimits) -> Result<(), Valid
 pub(super) fn needs_pending_items(change: &Change) -> bool {
     match change {
         Change::Task(_) | Change::Criterion(_) | Change::Step(_) | Change::Context(_) => true,
-        Change::Note(_) | Change::Prompt(_) | Change::Decision { .. } => false,
+        Change::Prompt(_) | Change::Answer { .. } | Change::Plan { .. } | Change::Reply(_) => false,
+        Change::Note(_) | Change::Decision { .. } => false,
         Change::Item(item) => match item {
             Item::Task(_) | Item::Todo(_) | Item::Criterion(_) | Item::Step(_) | Item::Context(_) => true,
             Item::Outcome(_) | Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => false,
@@ -63,17 +69,18 @@ pub(super) fn needs_pending_items(change: &Change) -> bool {
     }
 }
 
-/// Resolves changes to items and appends them to `items`, the pending items. Each change sees the items
-/// before it.
+/// Resolves changes to items and messages. Appends the items to `items`, the pending items, and returns the
+/// messages. Each change sees the items before it.
 pub(super) fn resolve(
     changes: &[Change],
     record: &RunRecord,
     items: &mut Vec<Item>,
     now: Timestamp,
     limits: &SizeLimits,
-) -> Result<(), Error> {
+) -> Result<Vec<Message>, Error> {
+    let mut messages = Vec::new();
     if changes.is_empty() {
-        return Ok(());
+        return Ok(messages);
     }
     let mut working = record.working.clone();
     let mut outcomes = Vec::new();
@@ -82,7 +89,13 @@ pub(super) fn resolve(
     }
     check(changes, limits)?;
     for change in changes {
-        let item = resolve_change(change, &working, now)?;
+        let item = match resolve_change(change, &working, now)? {
+            Resolved::Item(item) => item,
+            Resolved::Message(message) => {
+                messages.push(message);
+                continue;
+            }
+        };
         if let Item::Phase(phase) = &item {
             check_phase(phase, record.profile)?;
         }
@@ -90,11 +103,30 @@ pub(super) fn resolve(
         check_item_size(&item, &working, limits)?;
         items.push(item);
     }
-    Ok(())
+    Ok(messages)
 }
 
-fn resolve_change(change: &Change, working: &WorkingState, now: Timestamp) -> Result<Item, Error> {
-    Ok(match change {
+/// What a change becomes.
+#[allow(clippy::large_enum_variant)]
+enum Resolved {
+    Item(Item),
+    Message(Message),
+}
+
+fn resolve_change(change: &Change, working: &WorkingState, now: Timestamp) -> Result<Resolved, Error> {
+    let at = now;
+    Ok(Resolved::Item(match change {
+        Change::Prompt(text) => return Ok(Resolved::Message(Message::Prompt { at, text: text.clone() })),
+        Change::Plan { text, is_approved } => {
+            let (text, is_approved) = (text.clone(), *is_approved);
+            return Ok(Resolved::Message(Message::Plan { at, text, is_approved }));
+        }
+        Change::Reply(text) => return Ok(Resolved::Message(Message::Reply { at, text: text.clone() })),
+        Change::Answer { question, text } => {
+            let (question, text) = (question.clone(), text.clone());
+            return Ok(Resolved::Message(Message::Answer { at, question, text }));
+        }
+        Change::Item(Item::Outcome(outcome)) => Item::Outcome(outcome.clone().ended_at(at)?),
         Change::Item(item) => item.clone(),
         Change::Task(TaskChange { id, status, title }) => {
             Item::Task(Task::changed(&working.tasks, id, *status, title.as_deref())?)
@@ -102,13 +134,12 @@ fn resolve_change(change: &Change, working: &WorkingState, now: Timestamp) -> Re
         Change::Criterion(change) => Item::Criterion(changed_criterion(change, working)),
         Change::Step(change) => Item::Step(changed_step(change, working)?),
         Change::Context(change) => Item::Context(changed_context(change, working)),
-        Change::Note(text) => Item::Note(LogLine { at: now, text: text.clone(), extra: Default::default() }),
-        Change::Prompt(text) => Item::Note(LogLine::of_prompt(now, text)?),
+        Change::Note(text) => Item::Note(LogLine { at, text: text.clone(), extra: Default::default() }),
         Change::Decision { text, supersedes } => {
             let supersedes = supersedes.clone();
-            Item::Decision(Decision { at: now, supersedes, text: text.clone(), extra: Default::default() })
+            Item::Decision(Decision { at, supersedes, text: text.clone(), extra: Default::default() })
         }
-    })
+    }))
 }
 
 fn changed_criterion(change: &CriterionChange, working: &WorkingState) -> Criterion {

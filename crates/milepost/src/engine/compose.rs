@@ -1,9 +1,11 @@
 //! Composes a checkpoint's body. Takes the run's working state, the items recorded since, and the caller's
 //! draft. Returns a complete body and updates the working state to match it. Pure.
 
+use crate::failures;
 use crate::model::{
-    Body, CheckpointId, Draft, FileRef, Item, JsonPath, LogLine, Outcome, PAI_PHASES, Phase, Profile,
-    RunRecord, SizeLimits, Source, Status, StepState, StepStatus, ValidationError, WorkingState,
+    Body, CheckpointId, Draft, FileRef, Item, JsonPath, LogLine, Message, Outcome, PAI_PHASES, Phase,
+    Profile, RunRecord, SizeLimits, Source, Status, StepState, StepStatus, Task, TaskStatus, ValidationError,
+    WorkingState,
 };
 
 /// Maximum number of outcomes in a checkpoint.
@@ -13,6 +15,9 @@ pub const OUTCOME_SUMMARY: usize = 2048;
 /// Maximum number of log lines in a checkpoint, and maximum bytes of their text.
 const LOG_LINES: usize = 200;
 const LOG_BYTES: usize = 128 * 1024;
+
+/// Maximum length of the newest prompt in a run's working state, in characters.
+const PROMPT_CHARS: usize = 200;
 
 /// Maximum number of written files in a run's working state.
 const FILES: usize = 1000;
@@ -32,6 +37,8 @@ impl From<Body> for WorkingState {
             log: body.log,
             open_steps: Vec::new(),
             outcomes_dropped: 0,
+            latest_prompt: None,
+            failures: Vec::new(),
         };
         working.reopen_step();
         working
@@ -42,7 +49,10 @@ impl WorkingState {
     /// Applies one item. Outcomes belong to the checkpoint and are collected in `outcomes`.
     pub fn apply(&mut self, item: Item, outcomes: &mut Vec<Outcome>) {
         match item {
-            Item::Outcome(outcome) => outcomes.push(outcome),
+            Item::Outcome(outcome) => {
+                failures::update(&mut self.failures, &outcome);
+                outcomes.push(outcome);
+            }
             Item::Note(line) => {
                 self.log.push(line);
                 self.trim_log();
@@ -76,6 +86,22 @@ impl WorkingState {
     pub(super) fn reopen_step(&mut self) {
         let under_way = |step: &&StepState| step.step_status == Some(StepStatus::InProgress);
         self.open_steps.extend(self.step_state.as_ref().filter(under_way).cloned());
+    }
+
+    /// What an agent is doing: its current task, or what the user asked for last.
+    pub(super) fn current_work(&self) -> Option<String> {
+        let task = self.tasks.iter().find(|task| task.status() == TaskStatus::InProgress.as_str());
+        task.and_then(Task::title).or_else(|| self.latest_prompt.clone())
+    }
+
+    /// Takes note of the messages that a commit adds.
+    pub(super) fn note_messages(&mut self, messages: &[Message]) {
+        let prompts = messages.iter().filter(|message| matches!(message, Message::Prompt { .. }));
+        let mut lines =
+            prompts.filter_map(|prompt| prompt.text().lines().find(|line| !line.trim().is_empty()));
+        if let Some(line) = lines.next_back() {
+            self.latest_prompt = Some(line.trim().chars().take(PROMPT_CHARS).collect());
+        }
     }
 
     /// Drops the oldest log lines beyond the limits. The newest line always stays.
@@ -119,14 +145,20 @@ pub(super) fn compose(
     for item in items {
         working.apply(item.clone(), &mut outcomes);
     }
-    outcomes.extend(draft.command_outcomes.iter().cloned());
+    for outcome in &draft.command_outcomes {
+        working.apply(Item::Outcome(outcome.clone().ended_at(frame.created_at)?), &mut outcomes);
+    }
     working.decisions.extend(draft.decisions.iter().cloned());
-    working.log.extend(draft.log.iter().cloned().map(LogLine::without_speaker));
+    working.log.extend(draft.log.iter().cloned());
     working.trim_log();
     macro_rules! set_given {
         ($($name:ident),*) => { $( if draft.$name.is_some() { working.$name.clone_from(&draft.$name); } )* };
     }
     set_given![phase, task_summary, context_digest];
+    // The summary of an agent's checkpoint says what it is doing.
+    if draft.task_summary.is_none() && record.agent.is_some() {
+        working.task_summary = working.current_work().or(working.task_summary.take());
+    }
     if let Some(step) = &draft.step_state {
         working.enter_step(step.clone());
     }

@@ -83,15 +83,21 @@ impl Milepost {
         let state = self.stored_run(&what.run)?;
         let record = state.row.record.map_err(|damage| Error::Damaged(Box::new(damage)))?;
         let checkpoints = self.held(what, &record, &mut report, progress)?;
-        let (events, items) = match what.only {
-            Some(_) => (Vec::new(), Vec::new()),
-            None => (self.events_of(&what.run)?, state.items),
+        let (events, messages, items) = match what.only {
+            Some(_) => (Vec::new(), Vec::new(), Vec::new()),
+            None => (self.events_of(&what.run)?, self.messages_of(&what.run)?, state.items),
         };
         report.exported = checkpoints.len() as u64;
-        let run = ExportRun { record: &record, checkpoints: &checkpoints, events: &events, items: &items };
+        let run = ExportRun {
+            record: &record,
+            checkpoints: &checkpoints,
+            events: &events,
+            messages: &messages,
+            items: &items,
+        };
         match what.format {
             Format::Jsonl => {
-                report.lost_fields.extend(["marks", "events", "run"].map(ToOwned::to_owned));
+                report.lost_fields.extend(["marks", "events", "messages", "run"].map(ToOwned::to_owned));
                 self.one_file(what, sealed::lines(&run), &mut report)?;
             }
             Format::Bundle => {

@@ -10,6 +10,7 @@ pub(crate) mod capture;
 mod change;
 mod complete;
 pub(crate) mod compose;
+mod conversation;
 pub(crate) mod current;
 mod delete;
 mod diff;
@@ -19,7 +20,6 @@ pub(crate) mod due;
 mod events;
 #[cfg(feature = "interop")]
 mod export;
-mod failed;
 mod finish;
 #[cfg(feature = "interop")]
 pub(crate) mod import;
@@ -222,6 +222,7 @@ impl Milepost {
             project: Some(text(&paths.root)),
             worktree: paths.worktree.as_deref().map(text),
             branch: paths.branch,
+            head: paths.repository.as_ref().and_then(crate::store::Repository::head_commit),
             user: None,
         };
         let url = StoreUrl::sqlite(paths.database);

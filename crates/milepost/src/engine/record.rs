@@ -8,6 +8,7 @@ use super::compose::OUTCOMES;
 use super::request::redact_changes;
 use super::{Due, Milepost, RunOptions, change};
 use crate::Error;
+use crate::clock::elapsed_ms;
 use crate::model::{Change, Item, RunId, RunRecord, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
@@ -54,14 +55,26 @@ impl Milepost {
             }
             let mut items = view.details.as_ref().map(|details| details.items.clone()).unwrap_or_default();
             let known = items.len();
-            if let Err(e) = change::resolve(changes, &record, &mut items, moment.at, &self.settings.limits) {
-                refused = Some(e);
-                return WriteDecision::NoChange;
-            }
+            let limits = &self.settings.limits;
+            let messages = match change::resolve(changes, &record, &mut items, moment.at, limits) {
+                Ok(messages) => messages,
+                Err(e) => {
+                    refused = Some(e);
+                    return WriteDecision::NoChange;
+                }
+            };
             enter_session(&mut record, None, &moment, &mut events);
+            if let Some(session) = &mut record.session {
+                session.elapsed_ms = elapsed_ms(&session.started, &moment).max(session.elapsed_ms);
+            }
             record.updated_at = moment.at;
             record.heartbeat = Some(moment.at);
             record.interruption = None;
+            record.working.note_messages(&messages);
+            // A branch that an agent creates or switches to is the run's own.
+            if run_options.agent.is_some() && run_options.location.branch.is_some() {
+                record.branch.clone_from(&run_options.location.branch);
+            }
             remember_commit(&mut record, &token, 0, false);
             let (consume, push) = if full {
                 (known, fold_into_record(&mut record, items))
@@ -71,6 +84,7 @@ impl Milepost {
             let mut commit = Commit::new(record);
             commit.consume = consume;
             commit.push = push;
+            commit.messages = messages;
             commit.events = events;
             WriteDecision::Commit(Box::new(commit))
         })?;

@@ -48,6 +48,8 @@ pub struct Save {
     pub(crate) tags: Vec<String>,
     /// Whether this is the last checkpoint of its session, which is never coalesced.
     pub(crate) last_of_session: bool,
+    /// Whether the owner stops working on the run, although its process may go on.
+    pub(crate) releases_owner: bool,
     /// Why the work stops at this checkpoint.
     pub(crate) interruption: Option<Interruption>,
     /// The workspace capture that `draft.workspace` is built from.

@@ -5,15 +5,15 @@
 use serde_json::json;
 
 use super::bookkeeping::event;
-use super::{Milepost, Reference, RunDetail, RunSummary, ShownCheckpoint, StartOptions, StartedRun};
+use super::{Milepost, Reference, RunDetail, RunSummary, ShownCheckpoint, StartOptions, StartedRun, change};
 use crate::Error;
 use crate::ReasonCode;
 use crate::model::{
-    CheckpointId, Claim, Event, EventType, Interruption, Outcome, RunId, RunRecord, WorkingState,
+    Change, CheckpointId, Claim, Event, EventType, Interruption, Outcome, RunId, RunRecord, WorkingState,
 };
 use crate::owner::Liveness;
 use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
-use crate::store::StoredRun;
+use crate::store::{Commit, StoredRun, WriteDecision};
 
 /// How long a claim is in force while the claiming run does not exist.
 const CLAIM_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
@@ -53,6 +53,8 @@ pub struct ContinueOptions {
     pub working: WorkingState,
     /// How often this work was continued without making progress.
     pub attempts: u64,
+    /// The commit at which the work began, and the worktree that contains it.
+    pub base: Option<(String, String)>,
 }
 
 /// A run that continues the work of another.
@@ -180,6 +182,12 @@ impl Milepost {
             start.continuing = Some(Box::new(ContinueOptions {
                 parent,
                 working: record.working.clone(),
+                base: record
+                    .captures
+                    .base
+                    .clone()
+                    .zip(record.worktree.clone())
+                    .filter(|_| !record.is_foreign()),
                 attempts: if record.parent.is_some() && checkpoints <= 1 { claim.attempts } else { 0 },
             }));
             let run_options = &mut start.run_options;
@@ -285,14 +293,42 @@ impl Milepost {
         self.change_record(run, EventType::Dismissed, &json!({}), |record| record.dismissed = true)
     }
 
-    /// Records why a run was interrupted. The next recorded change or non-timer save clears it.
+    /// Records why a run was interrupted, and messages. The next recorded change or non-timer save clears the
+    /// interruption.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn interrupt(&self, run: &RunId, interruption: &Interruption) -> Result<(), Error> {
+    pub(crate) fn interrupt(
+        &self,
+        run: &RunId,
+        interruption: &Interruption,
+        said: &[Change],
+    ) -> Result<(), Error> {
         let interruption = self.redact(interruption.clone(), "interruption")?;
         let data = json!({ "class": interruption.class, "detail": interruption.detail });
-        self.change_record(run, EventType::Interrupted, &data, |record| {
+        let said = self.redact(said.to_vec(), "changes")?;
+        let now = self.now();
+        let (mut found, mut refused) = (false, None);
+        self.write(run, &mut |view| {
+            (found, refused) = (view.record.is_some(), None);
+            let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
+            let limits = &self.settings.limits;
+            let messages = match change::resolve(&said, &record, &mut Vec::new(), now, limits) {
+                Ok(messages) => messages,
+                Err(e) => {
+                    refused = Some(e);
+                    return WriteDecision::NoChange;
+                }
+            };
             record.interruption = Some(interruption.clone());
-        })
+            let mut commit = Commit::new(record);
+            commit.messages = messages;
+            commit.events = vec![event(run, now, EventType::Interrupted, None, &data)];
+            WriteDecision::Commit(Box::new(commit))
+        })?;
+        match refused {
+            Some(e) => Err(e),
+            None if found => Ok(()),
+            None => Err(Error::NoRun(run.to_string())),
+        }
     }
 
     fn change_record(

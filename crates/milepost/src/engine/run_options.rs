@@ -14,6 +14,8 @@ pub struct RunLocation {
     pub worktree: Option<String>,
     /// The branch.
     pub branch: Option<String>,
+    /// The commit that is checked out; empty if the repository has no commit yet.
+    pub head: Option<String>,
     /// The user.
     pub user: Option<String>,
 }

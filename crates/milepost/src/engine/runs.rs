@@ -132,6 +132,12 @@ impl Milepost {
         Ok(self.detail_of(self.stored_run(run)?))
     }
 
+    /// The record of a run with the pending items applied; `None` if the run is gone or its record damaged.
+    pub(super) fn detail_if_exists(&self, run: &RunId) -> Result<Option<Box<RunRecord>>, Error> {
+        let state = self.store.run(run)?;
+        Ok(state.and_then(|state| self.detail_of(state).summary.record.ok()))
+    }
+
     /// Like `run_detail`, for a run that was already read.
     pub(super) fn detail_of(&self, state: StoredRun) -> RunDetail {
         let mut summary = self.summarise(state.row);

@@ -295,7 +295,8 @@ fn plan_commit(
         parent: view.latest.as_ref().map(|e| e.header.snapshot_id.clone()).or_else(|| record.parent.clone()),
     };
     let mut items = details.items.clone();
-    change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
+    let messages = change::resolve(&save.changes, &record, &mut items, now, &request.settings.limits)?;
+    record.working.note_messages(&messages);
     let draft = save.draft_for(record.profile);
     let body = compose::compose(&mut record, &items, &draft, context)?;
     let phase = body.phase.clone();
@@ -330,8 +331,12 @@ fn plan_commit(
     if save.interruption.is_some() || work_continues {
         record.interruption.clone_from(&save.interruption);
     }
+    if save.releases_owner {
+        record.owner = None;
+    }
     let mut commit = Commit::new(record);
     commit.consume = details.items.len();
+    commit.messages = messages;
     commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::front_matter::brief_id));
     match (coalescing, &view.latest) {
         (CoalesceDecision::NewCheckpoint, _) | (_, None) => {

@@ -76,6 +76,11 @@ impl Milepost {
                     record.parent = Some(from.parent.clone());
                     record.working = from.working.clone();
                     record.attempts = from.attempts;
+                    if let Some((base, worktree)) = &from.base
+                        && record.worktree.as_ref() == Some(worktree)
+                    {
+                        record.captures.base = Some(base.clone());
+                    }
                 }
                 record.owner.clone_from(&start.run_options.owner);
                 if rejoined {

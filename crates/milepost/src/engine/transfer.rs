@@ -1,4 +1,4 @@
-//! Copy: copies every run, checkpoint, mark and event from one store to another, with documents and seals
+//! Copy: copies every run, checkpoint, mark, message and event from one store to another, with documents and seals
 //! unchanged. Skips checkpoints that already exist, so an interrupted copy can be continued. Stops at a
 //! checkpoint that exists with different content.
 
@@ -8,10 +8,11 @@ use std::iter::Peekable;
 
 use super::Milepost;
 use crate::Error;
-use crate::model::{Event, Item, Marks, RunId, RunOrigin, RunRecord};
+use crate::model::{Event, Item, Marks, Message, RunId, RunOrigin, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
-    CheckpointEntry, Commit, EventQuery, HeaderQuery, Row, RunQuery, RunRow, StoreError, WriteDecision,
+    CheckpointEntry, Commit, EventQuery, HeaderQuery, MESSAGES_PER_COMMIT, Row, RunQuery, RunRow, StoreError,
+    WriteDecision,
 };
 
 /// Maximum number of checkpoints in one transaction, and of rows read at a time.
@@ -126,6 +127,7 @@ impl Milepost {
         for RunReader { record, .. } in &readers {
             let items = self.items_of(&record.run_id)?;
             to.copy_run_record(record, items, self.events_of(&record.run_id)?)?;
+            to.copy_messages(&record.run_id, &self.messages_of(&record.run_id)?)?;
         }
         Ok(report)
     }
@@ -241,6 +243,26 @@ impl Milepost {
         Ok(())
     }
 
+    /// The readable messages of a run.
+    pub(super) fn messages_of(&self, run: &RunId) -> Result<Vec<Message>, Error> {
+        Ok(self.store.messages(run)?.into_iter().filter_map(Result::ok).collect())
+    }
+
+    /// Adds the messages that the run in this store does not have yet. The run must exist.
+    pub(super) fn copy_messages(&self, run: &RunId, messages: &[Message]) -> Result<(), Error> {
+        let known = self.messages_of(run)?;
+        let new: Vec<_> = messages.iter().filter(|message| !known.contains(message)).cloned().collect();
+        for batch in new.chunks(MESSAGES_PER_COMMIT) {
+            self.write(run, &mut |view| {
+                let Some(record) = &view.record else { return WriteDecision::NoChange };
+                let mut commit = Commit::new(record.clone());
+                commit.messages = batch.to_vec();
+                WriteDecision::Commit(Box::new(commit))
+            })?;
+        }
+        Ok(())
+    }
+
     /// Compares all runs and checkpoints with those of another store.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn compare_with(
@@ -279,6 +301,9 @@ impl Milepost {
             }
             if values(&self.items_of(&row.run_id)?) != values(&other.items_of(&row.run_id)?) {
                 differ(name.clone(), "the pending items differ");
+            }
+            if self.messages_of(&row.run_id)? != other.messages_of(&row.run_id)? {
+                differ(name.clone(), "the messages differ");
             }
             self.compare_run(other, &row.run_id, &mut report, progress)?;
         }

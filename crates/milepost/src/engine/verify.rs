@@ -71,6 +71,7 @@ impl Milepost {
             report.damaged.extend(state.row.record.err());
             report.damaged.extend(state.damaged);
         }
+        report.damaged.extend(self.store.messages(run)?.into_iter().filter_map(Result::err));
         for row in self.rows(HeaderQuery::default().run(run), PAGE) {
             self.verify_row(row?, report)?;
             progress(report.checked);

@@ -15,7 +15,7 @@ use super::types::{ExportRun, ForeignData};
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
 use crate::fs::bounded;
-use crate::model::{Body, Event, Item, Marks, RunRecord};
+use crate::model::{Body, Event, Item, Marks, Message, RunRecord};
 use crate::seal::{self, SealError, Verified};
 
 /// The version of the bundle format.
@@ -60,6 +60,7 @@ enum Line {
         marks: Box<Marks>,
     },
     Event(Event),
+    Message(Message),
     Items(Vec<Item>),
     Patch(Patch),
     End {
@@ -96,6 +97,8 @@ pub(crate) struct SealedRun {
     pub checkpoints: Vec<SealedCheckpoint>,
     /// The events of the run.
     pub events: Vec<Event>,
+    /// The messages of the run.
+    pub messages: Vec<Message>,
     /// The pending items.
     pub items: Vec<Item>,
     /// The uncommitted changes of the workspace.
@@ -158,6 +161,7 @@ pub(crate) fn bundle(
         lines.push(Line::Checkpoint { document, marks: Box::new(held.marks.clone()) });
     }
     lines.extend(run.events.iter().cloned().map(Line::Event));
+    lines.extend(run.messages.iter().cloned().map(Line::Message));
     if !run.items.is_empty() {
         lines.push(Line::Items(run.items.to_vec()));
     }
@@ -200,8 +204,14 @@ pub(crate) fn read(
 ) -> Result<(Vec<SealedRun>, ForeignData), InteropError> {
     let mut reader = BufReader::new(open_regular(path).map_err(InteropError::read(path))?.take(u64::MAX));
     let mut found = ForeignData::default();
-    let mut sealed =
-        SealedRun { head: None, checkpoints: Vec::new(), events: Vec::new(), items: Vec::new(), patch: None };
+    let mut sealed = SealedRun {
+        head: None,
+        checkpoints: Vec::new(),
+        events: Vec::new(),
+        messages: Vec::new(),
+        items: Vec::new(),
+        patch: None,
+    };
     let mut hasher = Sha256::new();
     let mut ended = format == Format::Jsonl;
     let mut bytes = Vec::new();
@@ -242,6 +252,7 @@ pub(crate) fn read(
                     sealed.checkpoints.push(read.map_err(invalid)?);
                 }
                 Line::Event(event) => sealed.events.push(event),
+                Line::Message(message) => sealed.messages.push(message),
                 Line::Items(items) => sealed.items = items,
                 Line::Patch(patch) => sealed.patch = Some(patch),
                 Line::End { lines, sha256 } => {

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::Format;
 use crate::ReasonCode;
 use crate::model::{
-    Body, Draft, Event, EventType, FromRawJson, Item, JsonPath, LogLine, Marks, Member, Phase, Profile,
-    RawJson, RawObject, RunRecord, Status, Task, ValidationError,
+    Body, Draft, Event, EventType, FromRawJson, Item, JsonPath, LogLine, Marks, Member, Message, Phase,
+    Profile, RawJson, RawObject, RunRecord, Status, Task, ValidationError,
 };
 
 /// A file or document that was skipped, and why.
@@ -191,6 +191,7 @@ pub(crate) struct ExportRun<'a> {
     /// The checkpoints, oldest first.
     pub checkpoints: &'a [ExportCheckpoint],
     pub events: &'a [Event],
+    pub messages: &'a [Message],
     /// The pending items.
     pub items: &'a [Item],
 }

@@ -22,8 +22,24 @@ pub enum Change {
     Context(ContextChange),
     /// Adds a line to the log.
     Note(String),
-    /// Adds the user's prompt to an agent as a log line, marked as written by the user.
+    /// Adds the user's prompt to the run's messages.
     Prompt(String),
+    /// Adds the user's answer to a question of the agent to the run's messages.
+    Answer {
+        /// The agent's question.
+        question: String,
+        /// The user's answer.
+        text: String,
+    },
+    /// Adds a plan of the agent to the run's messages.
+    Plan {
+        /// The plan.
+        text: String,
+        /// Whether the user approved it.
+        is_approved: bool,
+    },
+    /// Adds the agent's last message of a turn to the run's messages.
+    Reply(String),
     /// Records a decision.
     Decision {
         /// What was decided.

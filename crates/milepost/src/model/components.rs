@@ -295,34 +295,33 @@ impl Phase {
     }
 }
 
-impl LogLine {
-    /// The prefix of a line that contains the user's prompt.
-    const PROMPT: &str = "prompt: ";
-    /// The member that names the author of a line, and its value for the user.
-    const SAID_BY: (&str, &str) = ("said_by", "\"user\"");
+impl Outcome {
+    /// The members that contain the time at which the command ended and the folder in which it ran.
+    const AT: &str = "at";
+    const FOLDER: &str = "folder";
 
-    /// Creates a line that contains the user's prompt to an agent.
-    pub fn of_prompt(at: Timestamp, text: &str) -> Result<Self, ValidationError> {
-        let (name, user) = Self::SAID_BY;
-        let mut line = Self { at, text: format!("{}{text}", Self::PROMPT), extra: Default::default() };
-        line.extra.set(name, RawJson::parse(user)?);
-        Ok(line)
+    /// Returns the time at which the command ended, if it was recorded.
+    pub fn at(&self) -> Option<Timestamp> {
+        serde_json::from_str(self.extra.get(Self::AT)?.get()).ok()
     }
 
-    /// Removes the mark that attributes the line to the user. Lines in a caller's input are never attributed
-    /// to the user.
-    #[must_use]
-    pub fn without_speaker(mut self) -> Self {
-        self.extra.take(Self::SAID_BY.0);
-        self
+    /// Returns the folder in which the command ran, if it was recorded.
+    pub fn folder(&self) -> Option<String> {
+        serde_json::from_str(self.extra.get(Self::FOLDER)?.get()).ok()
     }
 
-    /// Returns the user's prompt if the line contains one. The text prefix alone is not enough, because an
-    /// agent can write it; the line must also be marked as written by the user.
-    pub fn prompt(&self) -> Option<&str> {
-        let (name, user) = Self::SAID_BY;
-        let is_user = self.extra.get(name).is_some_and(|value| value.get() == user);
-        self.text.strip_prefix(Self::PROMPT).filter(|_| is_user)
+    /// Sets the folder in which the command ran.
+    pub fn in_folder(mut self, folder: &str) -> Result<Self, ValidationError> {
+        self.extra.set(Self::FOLDER, RawJson::of(folder)?);
+        Ok(self)
+    }
+
+    /// Sets the time at which the command ended, unless it is already set.
+    pub(crate) fn ended_at(mut self, at: Timestamp) -> Result<Self, ValidationError> {
+        if self.extra.get(Self::AT).is_none() {
+            self.extra.set(Self::AT, RawJson::of(&at)?);
+        }
+        Ok(self)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Plain data types that every other module uses: ids, checkpoints, runs, marks, items, events and policies.
-//! The only behaviour is lossless reading and writing of JSON: unknown members and exact values are
-//! preserved. This module does no I/O, reads no clock and makes no decisions.
+//! Plain data types that every other module uses: ids, checkpoints, runs, marks, items, messages, events and
+//! policies. The only behaviour is lossless reading and writing of JSON: unknown members and exact values
+//! are preserved. This module does no I/O, reads no clock and makes no decisions.
 
 mod change;
 pub(crate) mod checkpoint;
@@ -10,9 +10,10 @@ pub(crate) mod id;
 mod interruption;
 mod item;
 pub(crate) mod json;
-pub(crate) mod manifest;
 mod marks;
+mod message;
 pub(crate) mod policy;
+pub(crate) mod project;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod task;
@@ -35,11 +36,12 @@ pub use interruption::{Interruption, InterruptionKind};
 pub use item::Item;
 pub(crate) use json::{FromRawJson, JsonPath};
 pub use json::{RawJson, RawObject, ValidationError};
-pub(crate) use manifest::Manifest;
 pub use marks::Marks;
+pub use message::Message;
 pub use policy::Profile;
 pub(crate) use policy::{CaptureWhen, PAI_PHASES};
 pub(crate) use policy::{KeepCount, Retention, SizeLimits, StoreLimits};
+pub(crate) use project::{FileChange, Manifest, ProjectFacts};
 pub(crate) use run::RunOrigin;
 pub(crate) use run::{CaptureHistory, Claim, ClockReading, MaintenanceState, RecentCommit, Session};
 pub use run::{Owner, RunRecord, WorkingState};

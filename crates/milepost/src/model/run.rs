@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, FileRef, Interruption, LogLine, Phase, Profile,
-    RawObject, RunId, Status, StepState, Task, WriteToken,
+    CheckpointId, ContextDigest, Criterion, Decision, FileRef, Interruption, LogLine, Outcome, Phase,
+    Profile, RawObject, RunId, Status, StepState, Task, WriteToken,
 };
 
 /// The process that owns a run, described precisely enough to detect a reused pid.
@@ -142,6 +142,12 @@ pub struct WorkingState {
     pub(crate) open_steps: Vec<StepState>,
     /// The number of outcomes that were dropped since the last checkpoint.
     pub(crate) outcomes_dropped: u64,
+    /// The first line of the user's newest prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latest_prompt: Option<String>,
+    /// The commands that failed and were not seen to succeed since, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failures: Vec<Outcome>,
 }
 
 /// The origin of a run that was not recorded in this store.

@@ -94,6 +94,11 @@ record! {
     }
 }
 
+impl GitFacts {
+    /// The value of `error` outside of a repository.
+    pub(crate) const NO_REPOSITORY: &str = "not a git repository";
+}
+
 record! {
     /// The content of the watched folders.
     #[derive(Default)]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{ResumeDecision, RunState};
 use crate::clock;
-use crate::model::{InterruptionKind, RunRecord, Status};
+use crate::model::{FileRef, InterruptionKind, Message, PathText, RunRecord, Status};
 
 /// Maximum age of a run that a new session continues; older ones are only listed.
 const OFFERED_FOR: Duration = Duration::from_secs(48 * 3600);
@@ -78,11 +78,74 @@ pub(crate) fn interruption_step(
     }
 }
 
-/// The status of a run whose session has ended: paused if a task is still open, otherwise completed.
-pub(crate) fn end_status(record: Option<&RunRecord>) -> Status {
-    let has_open_task =
-        record.is_some_and(|record| record.working.tasks.iter().any(|task| !task.has_ended()));
-    if has_open_task { Status::Paused } else { Status::Completed }
+/// The status of a run whose session has ended: paused if work is still open, otherwise completed. Work is
+/// open if a task has not ended, a command failed and was not seen to succeed since, the agent did not reply
+/// to the newest prompt or plan, its reply asks something or names open work, or files that it wrote are not
+/// committed.
+pub(crate) fn end_status(record: &RunRecord, newest: Option<&Message>, uncommitted: &[PathText]) -> Status {
+    let working = &record.working;
+    let has_open_task = working.tasks.iter().any(|task| !task.has_ended());
+    let is_unanswered = match newest {
+        Some(Message::Prompt { .. } | Message::Plan { .. }) => true,
+        Some(Message::Reply { text, .. }) => names_open_work(text),
+        _ => false,
+    };
+    let is_uncommitted = |file: &FileRef| uncommitted.iter().any(|path| path.key() == file.path);
+    let is_open = has_open_task
+        || is_unanswered
+        || !working.failures.is_empty()
+        || working.files.iter().any(is_uncommitted);
+    if is_open { Status::Paused } else { Status::Completed }
+}
+
+/// Whether an agent's last message asks the user something, or says that work is left.
+fn names_open_work(reply: &str) -> bool {
+    const LEFT: [&str; 42] = [
+        "remaining",
+        "remains",
+        "still open",
+        "still to do",
+        "still needs",
+        "still fail",
+        "todo",
+        "to do:",
+        "next step",
+        "next up",
+        "next:",
+        "not yet",
+        "left to do",
+        "left:",
+        "is left",
+        "are left",
+        "pending",
+        "unfinished",
+        "offen",
+        "noch nicht",
+        "es fehlt",
+        "als nächstes",
+        "reste",
+        "il manque",
+        "pas encore",
+        "prochaine",
+        "pendiente",
+        "falta",
+        "queda",
+        "todavía",
+        "próximo",
+        "осталось",
+        "остаётся",
+        "ещё не",
+        "残り",
+        "残って",
+        "まだ",
+        "剩",
+        "还没",
+        "尚未",
+        "남은",
+        "아직",
+    ];
+    let reply = reply.trim().to_lowercase();
+    reply.ends_with(['?', '？']) || LEFT.iter().any(|words| reply.contains(words))
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ closed_enum! {
         Run = "run",
         /// A pending item.
         Item = "item",
+        /// A message.
+        Message = "message",
         /// An event.
         Event = "event",
         /// The commit log of a run.

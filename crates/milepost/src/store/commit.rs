@@ -8,8 +8,11 @@ use std::path::PathBuf;
 use derive_getters::Getters;
 
 use super::{CheckpointEntry, StoreError};
-use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
+use crate::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::Sealed;
+
+/// Maximum number of messages that one commit may add. A copy adds a long list in several commits.
+pub const MESSAGES_PER_COMMIT: usize = 200;
 
 /// The position of a new checkpoint: its sequence number in the run and its stamp in the store. Issued by
 /// stores.
@@ -97,6 +100,8 @@ pub struct Commit {
     pub push: Vec<Item>,
     /// Number of items to remove from the front of `RunDetails::items`.
     pub consume: usize,
+    /// Messages to add to the run's list. At most `MESSAGES_PER_COMMIT`.
+    pub messages: Vec<Message>,
     /// Events to add.
     pub events: Vec<Event>,
     /// Names that must not exist in the store yet as an id, a tag or an imported id. If one does, the
@@ -126,6 +131,7 @@ impl Commit {
             record,
             push: Vec::new(),
             consume: 0,
+            messages: Vec::new(),
             events: Vec::new(),
             new_names: Vec::new(),
         }
@@ -139,6 +145,9 @@ impl Commit {
         self.validate_slots(run, view)?;
         if self.consume > view.details.as_ref().map_or(0, |details| details.items.len()) {
             return Err(StoreError::Rules("the commit consumes more items than exist"));
+        }
+        if self.messages.len() > MESSAGES_PER_COMMIT {
+            return Err(StoreError::Rules("the commit adds too many messages at once"));
         }
         for (sequence, marks) in &self.marks {
             if stored.marks_revision(*sequence)?.is_some_and(|revision| marks.revision <= revision) {

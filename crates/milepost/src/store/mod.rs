@@ -27,7 +27,9 @@ pub use crate::seal::{Header, SealError, Sealed};
 pub use crate::trust::UserState;
 pub(crate) use check::DamageKind;
 pub use check::{Damage, Part};
-pub use commit::{Commit, CommitLookup, Decide, Receipt, RunDetails, RunView, Slot, WriteDecision};
+pub use commit::{
+    Commit, CommitLookup, Decide, MESSAGES_PER_COMMIT, Receipt, RunDetails, RunView, Slot, WriteDecision,
+};
 pub use error::StoreError;
 pub use identity::{ForeignReason, StoreTrust, check_trust};
 pub use maintenance::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreInfo};
@@ -42,7 +44,7 @@ pub use reader::StoreReader;
 pub(crate) use repository::Repository;
 pub use url::StoreUrl;
 
-use crate::model::RunId;
+use crate::model::{Message, RunId};
 
 /// Default time that a writer waits for the lock.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -88,6 +90,10 @@ pub trait Store: Send + Sync {
 
     /// Lists events.
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
+
+    /// Lists the messages of a run, oldest first. A damaged message is reported in its place. Returns an empty
+    /// list for a run that does not exist.
+    fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError>;
 
     /// Lists the fields that retention needs, for all intact checkpoints of a run, oldest first. With
     /// `newest`, only that many of the newest headers have to be verified: retention does not depend on what

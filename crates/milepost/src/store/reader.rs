@@ -2,9 +2,10 @@
 //! Callers cannot write through it, so every document passes redaction before it is stored.
 
 use super::{
-    EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoredRun,
+    Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo,
+    StoredRun,
 };
-use crate::model::RunId;
+use crate::model::{Message, RunId};
 
 /// Reads a store. Each method does the same as the method of [`Store`] with that name.
 #[derive(Clone, Copy)]
@@ -34,6 +35,11 @@ impl StoreReader<'_> {
     /// Lists events.
     pub fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
         self.0.events(query)
+    }
+
+    /// Lists the messages of a run, oldest first.
+    pub fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
+        self.0.messages(run)
     }
 
     /// Returns the store's address, size and warning.

@@ -37,6 +37,20 @@ impl Repository {
         &self.common_dir
     }
 
+    /// The commit that is checked out, if it can be read from a small file. Git packs old references into one
+    /// large file, which is not read.
+    pub fn head_commit(&self) -> Option<String> {
+        let head = text(&self.git_dir.join("HEAD"))?;
+        let commit = match head.trim().strip_prefix("ref: ") {
+            Some(name) if name.split('/').any(|part| part == "..") => return None,
+            Some(name) => text(&self.common_dir.join(name))?,
+            None => head,
+        };
+        let commit = commit.trim();
+        let is_name = commit.len() >= 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
+        is_name.then(|| commit.to_owned())
+    }
+
     /// The branch: its name, or the first digits of the commit when detached.
     pub(super) fn branch(&self) -> Option<String> {
         let head = text(&self.git_dir.join("HEAD"))?;

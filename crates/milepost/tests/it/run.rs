@@ -56,6 +56,12 @@ impl Store for Full {
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
         self.0.events(query)
     }
+    fn messages(
+        &self,
+        run: &RunId,
+    ) -> Result<Vec<Result<milepost::model::Message, milepost::store::Damage>>, StoreError> {
+        self.0.messages(run)
+    }
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         self.0.retention_entries(run, newest)
     }

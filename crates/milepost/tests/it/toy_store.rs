@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
-use milepost::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
+use milepost::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::Sealed;
 use milepost::store::{
-    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Decide, EventPage, EventQuery,
+    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Damage, Decide, EventPage, EventQuery,
     HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunDetails,
     RunQuery, RunRow, RunView, Slot, Store, StoreError, StoreInfo, StoreOpener, StoreUrl, StoredRun,
     WriteDecision, register,
@@ -55,6 +55,7 @@ struct ToyRun {
     last_sequence: u64,
     checkpoints: BTreeMap<u64, (Sealed, Marks)>,
     items: Vec<Item>,
+    messages: Vec<Message>,
     events: Vec<(u64, Event)>,
 }
 
@@ -162,6 +163,7 @@ impl Tables {
             last_sequence: 0,
             checkpoints: BTreeMap::new(),
             items: Vec::new(),
+            messages: Vec::new(),
             events: Vec::new(),
         });
         stored.record = commit.record;
@@ -178,6 +180,7 @@ impl Tables {
         stored.checkpoints.retain(|sequence, _| !commit.drops.contains(sequence));
         stored.items.drain(..commit.consume);
         stored.items.extend(commit.push);
+        stored.messages.extend(commit.messages);
         for event in commit.events {
             self.position += 1;
             stored.events.push((self.position, event));
@@ -265,6 +268,11 @@ impl Store for ToyStore {
             page.events.drain(..page.events.len().saturating_sub(query.limit));
         }
         Ok(page)
+    }
+
+    fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
+        let tables = self.lock();
+        Ok(tables.runs.get(run).map_or_else(Vec::new, |run| run.messages.iter().cloned().map(Ok).collect()))
     }
 
     fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {

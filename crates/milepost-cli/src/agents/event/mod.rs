@@ -3,6 +3,7 @@
 //! reads no files.
 
 pub(crate) mod payload;
+pub(super) mod talk;
 pub(super) mod todo;
 pub(crate) mod tool;
 pub(crate) mod transcript;
@@ -44,7 +45,8 @@ pub(crate) enum HookKind {
     Compacting {
         accepts_context: bool,
     },
-    TurnEnded,
+    /// The turn ended, with the agent's last message if it reports one.
+    TurnEnded(Option<String>),
     /// The turn failed, or is waiting for the user.
     Interrupted(InterruptionKind, Option<String>),
     SessionEnded,
@@ -123,7 +125,7 @@ fn parse_shared(payload: &Value, events: &[HookedEvent], tools: &ToolNames) -> O
             HookKind::ToolUsed(Box::new(tool))
         }
         EventRole::Compaction => HookKind::Compacting { accepts_context: false },
-        EventRole::TurnEnd => HookKind::TurnEnded,
+        EventRole::TurnEnd => HookKind::TurnEnded(last_message(payload)),
         EventRole::TurnFailure => {
             let keys = ["error", "message", "reason", "error_details"];
             let detail = keys.iter().find_map(|key| text(payload, key));
@@ -144,6 +146,14 @@ fn parse_shared(payload: &Value, events: &[HookedEvent], tools: &ToolNames) -> O
         name: name.to_owned(),
         kind,
     })
+}
+
+/// The agent's last message. Gemini reports the whole text of the turn.
+fn last_message(payload: &Value) -> Option<String> {
+    const NO_TEXT: &str = "[no response text]";
+    let keys = ["last_assistant_message", "prompt_response"];
+    let message = keys.iter().find_map(|key| text(payload, key)).map(str::trim);
+    message.filter(|message| !message.is_empty() && *message != NO_TEXT).map(str::to_owned)
 }
 
 /// Removes the context that a Milepost hook added in front of a prompt.
@@ -172,6 +182,8 @@ pub(super) fn classify_failure(words: &str) -> InterruptionKind {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::agents::find_agent;
 
@@ -294,7 +306,7 @@ mod tests {
             for odd in &odds {
                 with_each_replaced(&payload, odd, &mut |changed| {
                     if let Some(HookEvent { kind: HookKind::ToolUsed(tool), .. }) = parse(agent, &changed) {
-                        assert!(!tool.into_changes(str::to_owned).is_empty());
+                        assert!(!tool.into_changes(Path::new("/p"), None).is_empty());
                     }
                 });
             }

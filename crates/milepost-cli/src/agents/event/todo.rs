@@ -12,6 +12,8 @@ use crate::agents::ToolNames;
 pub(crate) enum TodoFormat {
     /// It replaces the list with the one in this field of its input.
     List(&'static str),
+    /// It shows the whole new list in its output.
+    Displayed,
     /// It adds an entry. Its output contains the entry's number.
     Create,
     /// It changes the entry with the number in its input.
@@ -41,6 +43,7 @@ impl TodoChange {
     pub(super) fn parse(tools: &ToolNames, tool: &str, input: &Value, output: &Value) -> Option<Self> {
         let list = match tools.todo.iter().find(|(name, _)| *name == tool)?.1 {
             TodoFormat::List(field) => input.get(field)?,
+            TodoFormat::Displayed => output.get("returnDisplay")?.get("todos")?,
             TodoFormat::Create => {
                 let task = output.get("task").unwrap_or(output);
                 let title = text(task, "subject").or_else(|| text(input, "subject"))?.to_owned();

@@ -2,15 +2,18 @@
 //! the tool's name, input and output, and returns the changes that a run records. Agents put the same facts
 //! into different fields, so all known fields are tried. Tool names come from the agent's spec.
 
+use std::path::Path;
+
 use milepost::model::{Change, FileRef, Item, Outcome, OutcomeKind, OutcomeResult};
 use serde_json::Value;
 
+use super::talk::Talk;
 use super::todo::TodoChange;
 use super::transcript::CommandEnd;
 use crate::agents::ToolNames;
 
 /// Maximum length of an outcome's name and summary, in characters.
-const NAME_LIMIT: usize = 160;
+const NAME_LIMIT: usize = 240;
 const SUMMARY_LIMIT: usize = 600;
 
 /// One tool call.
@@ -28,6 +31,9 @@ pub(crate) struct ToolUse {
     reason: Option<String>,
     files: Vec<String>,
     todo: Option<TodoChange>,
+    talk: Vec<Talk>,
+    /// The folder in which a command ran, if its input names one.
+    folder: Option<String>,
 }
 
 impl ToolUse {
@@ -42,6 +48,8 @@ impl ToolUse {
         let failed = exit.is_some_and(|code| code != 0) || says_failed(output);
         let writes = is(tools.write) || is(tools.patch);
         let files = if writes { written_files(input) } else { Vec::new() };
+        let folder = ["workdir", "dir_path", "cwd"].iter().find_map(|key| text(input, key));
+        let folder = folder.map(str::to_owned);
         let text = output_text(output);
         let summary = match (failed || command.is_some(), files.first()) {
             (true, _) => tail(&text),
@@ -58,6 +66,8 @@ impl ToolUse {
             reason: exit.and_then(reason),
             files,
             todo: TodoChange::parse(tools, &lower, input, output),
+            talk: if failed { Vec::new() } else { parse_talk(tools, &lower, input, output) },
+            folder,
         }
     }
 
@@ -71,25 +81,38 @@ impl ToolUse {
         self.failed |= end.exit_code != 0;
         self.reason = reason(end.exit_code);
         self.duration_ms = self.duration_ms.max(end.duration_ms);
+        self.folder = self.folder.take().or(end.folder.clone());
     }
 
-    /// Converts this to the changes that a run records. `relative` shortens the paths of files.
-    pub(crate) fn into_changes(self, relative: impl Fn(&str) -> String) -> Vec<Change> {
+    /// Converts this to the changes that a run records. Paths in the project become relative to its root.
+    /// `cwd` is the agent's folder.
+    pub(crate) fn into_changes(self, project: &Path, cwd: Option<&Path>) -> Vec<Change> {
+        let relative = |path: &str| {
+            let inside = Path::new(path).strip_prefix(project).ok();
+            inside.map_or_else(|| path.to_owned(), |path| path.to_string_lossy().into_owned())
+        };
         let summary = match self.files.first() {
             Some(file) if self.summary == *file => relative(file),
             _ => self.summary,
         };
         let kind = if self.command.is_some() { OutcomeKind::Shell } else { OutcomeKind::ToolUse };
         let name = self.command.as_deref().map_or(self.name.as_str(), |command| command);
-        let mut changes = vec![Change::Item(Item::Outcome(Outcome {
+        let cwd = cwd.unwrap_or(project);
+        let folder = self.folder.map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder));
+        let outcome = Outcome {
             duration_ms: self.duration_ms,
             kind,
-            name: first_line(name),
+            name: one_line(name),
             reason_code: self.reason,
             result: if self.failed { OutcomeResult::Fail } else { OutcomeResult::Pass },
             summary,
             extra: Default::default(),
-        }))];
+        };
+        let outcome = match self.command.is_some() {
+            true => outcome.clone().in_folder(&folder.to_string_lossy()).unwrap_or(outcome),
+            false => outcome,
+        };
+        let mut changes = vec![Change::Item(Item::Outcome(outcome))];
         if !self.failed {
             let file = |path: &String| FileRef {
                 path: relative(path),
@@ -99,9 +122,15 @@ impl ToolUse {
             };
             changes.extend(self.files.iter().map(|path| Change::Item(Item::File(file(path)))));
             changes.extend(self.todo.and_then(TodoChange::into_change));
+            changes.extend(self.talk.into_iter().filter_map(|talk| talk.into_change(project)));
         }
         changes
     }
+}
+
+fn parse_talk(tools: &ToolNames, tool: &str, input: &Value, output: &Value) -> Vec<Talk> {
+    let format = tools.talk.iter().find(|(name, _)| *name == tool).map(|(_, format)| *format);
+    format.map_or_else(Vec::new, |format| Talk::parse(format, input, output))
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -210,12 +239,14 @@ fn tail(text: &str) -> String {
     end.split_once('\n').map_or(end, |(_, rest)| rest).to_owned()
 }
 
-fn first_line(text: &str) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
+/// A command in one line. A full command line distinguishes it from others that start alike.
+fn one_line(text: &str) -> String {
+    let lines: Vec<_> = text.trim().lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let line = lines.join("; ");
     match line.char_indices().nth(NAME_LIMIT) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None if line.is_empty() => "unnamed".to_owned(),
-        None => line.to_owned(),
+        None => line,
     }
 }
 
@@ -225,11 +256,16 @@ mod tests {
 
     use super::*;
 
-    static TOOLS: ToolNames =
-        ToolNames { shell: &["bash", "shell"], write: &["write"], patch: &["apply_patch"], todo: &[] };
+    static TOOLS: ToolNames = ToolNames {
+        shell: &["bash", "shell"],
+        write: &["write"],
+        patch: &["apply_patch"],
+        todo: &[],
+        talk: &[],
+    };
 
     fn outcome(tool: ToolUse) -> Outcome {
-        match tool.into_changes(str::to_owned).into_iter().next() {
+        match tool.into_changes(Path::new("/p"), None).into_iter().next() {
             Some(Change::Item(Item::Outcome(outcome))) => outcome,
             other => panic!("{other:?}"),
         }
@@ -244,8 +280,7 @@ mod tests {
             json!({"llmContent": format!("<untrusted_context>\nOutput: {}no rule\nExit Code: 2\nProcess Group PGID: 7\n</untrusted_context>", "a\n".repeat(50)), "returnDisplay": "no rule"}),
             json!({"output": "no rule", "metadata": {"exit": 2}}),
         ] {
-            let outcome =
-                outcome(ToolUse::parse(&TOOLS, "Bash", &json!({"command": "make all\nmore"}), &output));
+            let outcome = outcome(ToolUse::parse(&TOOLS, "Bash", &json!({"command": "make all"}), &output));
             assert_eq!(
                 (outcome.name.as_str(), outcome.result),
                 ("make all", OutcomeResult::Fail),

@@ -18,6 +18,35 @@ const LARGEST_WINDOW: u64 = 4 << 20;
 pub(crate) struct CommandEnd {
     pub(crate) exit_code: i64,
     pub(crate) duration_ms: u64,
+    /// The folder in which it ran.
+    pub(crate) folder: Option<String>,
+}
+
+/// Finds the plan that the agent proposed in its last message; `None` if it proposed none.
+pub(crate) fn find_proposed_plan(transcript: &Path) -> Option<String> {
+    const TAGS: (&str, &str) = ("<proposed_plan>", "</proposed_plan>");
+    let size = std::fs::metadata(transcript).ok().filter(std::fs::Metadata::is_file)?.len();
+    let mut file = File::open(transcript).ok()?;
+    file.seek(SeekFrom::Start(size.saturating_sub(FIRST_WINDOW))).ok()?;
+    let mut end = Vec::new();
+    (&mut file).take(FIRST_WINDOW).read_to_end(&mut end).ok()?;
+    for line in end.split(|byte| *byte == b'\n').rev() {
+        let contains = |text: &str| line.windows(text.len()).any(|part| part == text.as_bytes());
+        // A prompt ends the search: an earlier plan belongs to an earlier turn.
+        if contains("\"role\":\"user\"") || contains("\"type\":\"user_message\"") {
+            return None;
+        }
+        if !contains(TAGS.0) || !contains("\"assistant\"") {
+            continue;
+        }
+        let line = super::payload::read(line).ok()?;
+        let content = line.get("payload")?.get("content")?.as_array()?;
+        let text: String =
+            content.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect();
+        let (_, plan) = text.split_once(TAGS.0)?;
+        return Some(plan.split(TAGS.1).next().unwrap_or(plan).trim().to_owned());
+    }
+    None
 }
 
 /// Finds how a call ended. Returns `None` if the transcript does not show it.
@@ -52,6 +81,10 @@ fn parse_line(line: &[u8], call: &str) -> Option<CommandEnd> {
     Some(CommandEnd {
         exit_code: item.get("exit_code")?.as_i64()?,
         duration_ms: duration.map_or(0, |(end, start)| end.saturating_sub(start)),
+        folder: item
+            .get("cwd")
+            .and_then(Value::as_str)
+            .map(|cwd| cwd.trim_start_matches("file://").to_owned()),
     })
 }
 
@@ -81,8 +114,14 @@ mod tests {
         let text =
             [line("call_1", "3", "no"), line("call_2", "0", &large), "{\"type\":\"token_count\"}\n".into()];
         write(&file, &text.concat());
-        assert_eq!(find_command_end(&file, "call_1"), Some(CommandEnd { exit_code: 3, duration_ms: 250 }));
-        assert_eq!(find_command_end(&file, "call_2"), Some(CommandEnd { exit_code: 0, duration_ms: 250 }));
+        assert_eq!(
+            find_command_end(&file, "call_1"),
+            Some(CommandEnd { exit_code: 3, duration_ms: 250, folder: None })
+        );
+        assert_eq!(
+            find_command_end(&file, "call_2"),
+            Some(CommandEnd { exit_code: 0, duration_ms: 250, folder: None })
+        );
         assert_eq!(find_command_end(&file, "call_3"), None);
     }
 

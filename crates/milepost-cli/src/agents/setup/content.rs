@@ -182,7 +182,7 @@ impl Content {
                     None => InstallState::Absent,
                     Some(text) if text == *ours => InstallState::Current,
                     Some(text) if is_users_own(text) => {
-                        InstallState::Foreign("a file of your own exists there".into())
+                        InstallState::Foreign("a file of your own already exists there".into())
                     }
                     Some(_) => InstallState::Stale("it differs from what this version writes".into()),
                 };

@@ -147,6 +147,8 @@ function hooksFor(directory, worktree) {
   const compacted = new Set()
   /** Failed tool calls that were already reported. */
   const failed = new Set()
+  /** The last text of the assistant, for each session. */
+  const lastTexts = new Map()
 
   const root = (session) => {
     let at = session
@@ -175,7 +177,9 @@ function hooksFor(directory, worktree) {
       compacted.add(session)
       briefs.delete(session)
     }
-    send(`event:${type}`, shorter(data))
+    const last_text = type === "session.idle" ? lastTexts.get(session) : undefined
+    lastTexts.delete(session)
+    send(`event:${type}`, shorter(last_text === undefined ? data : { ...data, last_text }))
   }
 
   function onFailedTool(data) {
@@ -227,6 +231,13 @@ function hooksFor(directory, worktree) {
       const data = { i: { ...input, sessionID: root(input?.sessionID) }, o: output }
       if (start !== undefined) data.duration_ms = Math.max(0, Date.now() - start)
       send("tool.execute.after", shorter(data))
+    }),
+
+    // Only reads the text: the conversation must not change.
+    "experimental.text.complete": safely(async (input, output) => {
+      if (isChild(input?.sessionID) || typeof output?.text !== "string") return
+      if (lastTexts.size > 1_000) lastTexts.clear()
+      lastTexts.set(input.sessionID, output.text)
     }),
 
     // Runs for every request, including the one that generates a title. The brief is added to every request, as if it were

@@ -2,7 +2,7 @@
 
 use milepost::internal::brief::CheckpointBrief;
 use milepost::internal::brief::{BriefFacts, compose, fresh_id};
-use milepost::internal::capture::read_manifests;
+use milepost::internal::capture::project_facts;
 use milepost::internal::clock::SystemClock;
 use milepost::{Error, ReasonCode, Reference};
 
@@ -12,18 +12,13 @@ use crate::present::brief::NewDocument;
 use crate::present::damage::Fallback;
 
 pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDocument> {
-    let manifests = read_manifests(&context.config.paths.root);
-    let made = match (continued(from, &manifests, context), from) {
+    let made = match (continued(from, context), from) {
         (Ok(made), _) => made,
         // The first brief of a project continues nothing.
         (Err(CommandError::Library(e)), None) if is_first(&e) => {
             let now = milepost::Clock::now(&SystemClock);
-            let facts = BriefFacts {
-                id: fresh_id(now),
-                created: now,
-                manifests: &manifests,
-                ..BriefFacts::default()
-            };
+            let project = project_facts(&context.config.paths.root, None);
+            let facts = BriefFacts { id: fresh_id(now), created: now, project, ..BriefFacts::default() };
             let (markdown, fallback) = (compose(&facts), Fallback::default());
             return Ok(NewDocument { markdown, from: None, carried_from: None, fallback });
         }
@@ -38,15 +33,11 @@ pub(super) fn execute(from: Option<&str>, context: &Context<'_>) -> Result<NewDo
     })
 }
 
-fn continued(
-    from: Option<&str>,
-    manifests: &[milepost::internal::model::Manifest],
-    context: &Context<'_>,
-) -> Result<CheckpointBrief> {
+fn continued(from: Option<&str>, context: &Context<'_>) -> Result<CheckpointBrief> {
     let reference: Reference = from.unwrap_or("latest").parse()?;
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
-    let made = mp.new_brief(&reference, run.as_ref(), manifests)?;
+    let made = mp.new_brief(&reference, run.as_ref(), Some(&context.config.paths.root))?;
     context.ensure_visible(&mp, made.entry.header.run_id())?;
     Ok(made)
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 use milepost::Reference;
 use milepost::brief::Brief;
 use milepost::internal::brief::CheckpointBrief;
-use milepost::internal::capture::read_manifests;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -40,7 +39,7 @@ impl Source {
         let reference: Reference = name.parse()?;
         let mp = context.open_existing()?;
         let run = context.run_of_reference(&mp, &reference)?;
-        let of = mp.brief(&reference, run.as_ref(), &read_manifests(&context.config.paths.root))?;
+        let of = mp.brief(&reference, run.as_ref(), Some(&context.config.paths.root))?;
         let header = &of.entry.header;
         context.ensure_visible(&mp, header.run_id())?;
         let command = Some(format!("milepost brief show {}@{}", header.run_id(), header.sequence()));

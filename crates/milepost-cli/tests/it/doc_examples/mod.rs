@@ -122,7 +122,7 @@ impl Runner {
             "rust" => syntax::check_rust(page).map(|()| self.report.parsed += 1)?,
             "" | "text" => {}
             _ if written => {}
-            other => return Err(format!("a block in {other:?} needs a directive `file` or `skip`")),
+            other => return Err(format!("a {other:?} code block needs a `file` or `skip` directive")),
         }
         Ok(())
     }

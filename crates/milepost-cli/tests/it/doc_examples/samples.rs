@@ -241,7 +241,7 @@ fn wrong_directives_and_pages_are_reported() {
         ("```console\n$ a\n", "line 1: a fence without an end"),
         ("```console\noutput\n```\n", "line 2: output before the first `$ `"),
         ("<!-- example: setup false -->\n```console\n```\n", "3: the setup exited with 1"),
-        ("```ruby\nputs 1\n```\n", "2: a block in \"ruby\" needs a directive"),
+        ("```ruby\nputs 1\n```\n", "2: a \"ruby\" code block needs a `file` or `skip` directive"),
         ("```console\n$ exit 1\n```\n", "2: `exit 1` failed: it ended the shell"),
         ("```sh\nmilepost save --sumary x\n```\n", "2: `milepost save --sumary x` is not valid"),
         ("```toml\n[retain]\nkeep_lst = 1\n```\n", "2: invalid settings"),

@@ -22,6 +22,7 @@ const KINDS: &[&str] = &[
     r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)",
     r"\b\d{8}T\d{6}(?:\d{3})?Z",
     r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\b",
+    r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b",
     r"\b\d\d-\d\d \d\d:\d\d:\d\d\b",
     r"\bjust now\b|\b\d+ (?:s|min|h|d) ago\b",
     // Durations.

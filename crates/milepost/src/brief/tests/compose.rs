@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::model::{FromRawJson, JsonPath, Manifest, Profile, RawJson, RawObject, RunRecord};
+use crate::model::{
+    FromRawJson, JsonPath, Manifest, Message, Profile, ProjectFacts, RawJson, RawObject, RunRecord,
+};
 
 fn body(more: &str) -> crate::model::Body {
     let text = format!(
@@ -13,17 +15,26 @@ fn body(more: &str) -> crate::model::Body {
     crate::model::Body::from_object(RawObject::from_raw(&text, &JsonPath::Root).unwrap()).unwrap()
 }
 
-fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {
-    let created = body.created_at;
-    compose(&BriefFacts {
+fn facts_of<'a>(
+    body: &'a crate::model::Body,
+    record: Option<&'a RunRecord>,
+    manifests: &[Manifest],
+    messages: &'a [Message],
+) -> BriefFacts<'a> {
+    BriefFacts {
         id: "chk-1".into(),
-        created,
-        parent: None,
+        created: body.created_at,
         body: Some(body),
         record,
-        manifests,
-        previous: None,
-    })
+        messages,
+        failures: &body.command_outcomes[..body.command_outcomes.len().min(1)],
+        project: ProjectFacts { manifests: manifests.to_vec(), ..ProjectFacts::default() },
+        ..BriefFacts::default()
+    }
+}
+
+fn made(body: &crate::model::Body, record: Option<&RunRecord>, manifests: &[Manifest]) -> String {
+    compose(&facts_of(body, record, manifests, &[]))
 }
 
 #[test]
@@ -36,7 +47,7 @@ fn everything_that_was_recorded() {
         "criteria":[{"id":"c1","subject":"it builds","status":"completed"},{"id":"c2","subject":"it prints","status":"pending"}],
         "command_outcomes":[{"kind":"shell","name":"make","result":"FAIL","duration_ms":12,"summary":"boom\nbang"},
         {"kind":"shell","name":"lint","result":"FAIL","duration_ms":1},{"kind":"shell","name":"lint","result":"PASS","duration_ms":1}],
-        "log":[{"at":"2026-01-02T00:00:00Z","text":"prompt: write a\nprinter","said_by":"user"},{"at":"2026-01-02T00:01:00Z","text":"found a bug"}],
+        "log":[{"at":"2026-01-02T00:01:00Z","text":"found a bug"}],
         "step_state":{"step_id":"s2","step_ordinal":2,"step_status":"in_progress","resume_hints":{"next_actions":["look at make"]}},
         "context_digest":{"protected_artifacts":["docs/spec.md"],"window_pressure":"high"},
         "files":[{"path":"a|b.txt","sha256":"00"}],
@@ -49,7 +60,14 @@ fn everything_that_was_recorded() {
         Manifest { file: "Cargo.toml".into(), facts: vec![("Language".into(), "Rust".into())], error: None },
         Manifest { file: "go.mod".into(), facts: vec![], error: Some("not a regular file".into()) },
     ];
-    let text = made(&body, Some(&record), &manifests);
+    let at = |minute: i64| body.created_at + jiff::SignedDuration::from_mins(minute);
+    let messages = [
+        Message::Prompt { at: at(0), text: "write a\nprinter".into() },
+        Message::Answer { at: at(1), question: "Which output?".into(), text: "ANSI".into() },
+        Message::Plan { at: at(2), text: "# Plan\n1. print".into(), is_approved: true },
+        Message::Reply { at: at(3), text: "Half of it works.".into() },
+    ];
+    let text = compose(&facts_of(&body, Some(&record), &manifests, &messages));
     let brief = Brief::parse(text.as_str());
     assert_eq!(brief.check(), CheckReport::default(), "{text}");
     insta::assert_snapshot!(text, @r#"
@@ -60,12 +78,15 @@ fn everything_that_was_recorded() {
     ---
 
     ## Problem
-    - nightly (run title)
-    - parser done, printer next (task summary)
+    - nightly (title)
+    - parser done, printer next (summary)
 
     ## Session Intent
-    - write a printer (first prompt)
-    - Follow the plan plan.toml (run plan)
+    What the user said, oldest first. Later statements override earlier ones.
+    - 2026-01-02 03:04:
+      > write a
+      > printer
+    - Follow the plan plan.toml
     - it builds (criterion c1)
     - it prints (criterion c2)
 
@@ -73,57 +94,56 @@ fn everything_that_was_recorded() {
 
     ### Decisions
     - ~~SQLite~~ → files (decided 2026-01-02)
+    - Which output? → ANSI (the user answered 2026-01-02)
+    - Plan that the user approved 2026-01-02 03:06:
+      > Plan
+      > 1. print
 
     ### Technical Context
     - Language: Rust (Cargo.toml)
     - go.mod: could not be read: not a regular file
-    - Branch: main (git)
-    - Commit: abc (git)
+    - Branch: main
+    - Commit: abc
 
     ### Play-By-Play
-    - Task t1 → parse → done (task)
-    - Task t2 → print → failed (task)
-    - Step → 2. s2 → in_progress (step)
-    - 2026-01-02 00:01 → found a bug → noted (log)
-    - Command → shell `make`, output: "boom bang" → FAIL in 12 ms (outcome)
-    - Command → shell `lint` → FAIL in 1 ms (outcome)
-    - Command → shell `lint` → PASS in 1 ms (outcome)
+    - Task t1 → parse → done
+    - Task t2 → print → failed
+    - Step → 2. s2 → in_progress
+    - 2026-01-02 00:01 → found a bug → noted
+    - Command → shell `lint` → PASS in 1 ms
 
     ### Artifact Trail
 
     | File | Status | Key Change |
     |------|--------|------------|
-    | `n.rs` | renamed | from o.rs (git) |
-    | `u.rs` | created | untracked (git) |
-    | `base64:/w==` | created | untracked (git) |
-    | `s.rs` | modified | staged (git) |
-    | `m.rs` | modified | not committed (git) |
-    | `old.rs` | modified | touched since the run began (git) |
+    | `n.rs` | renamed | from o.rs |
+    | `u.rs` | created | untracked |
+    | `base64:/w==` | created | untracked |
+    | `s.rs` | modified | staged |
+    | `m.rs` | modified | not committed |
+    | `old.rs` | modified | touched since the run began |
     | `a\|b.txt` | referenced | listed in the checkpoint, sha256 00 |
 
     ### Current State
     - Status: in_progress (checkpoint cp_1)
-    - Phase: 4 BUILD (checkpoint)
-    - Step: 2. s2 is in_progress (step)
-    - Criteria: 1 of 2 completed (criteria)
-    - Tasks: 1 of 3 done, 1 failed (tasks)
-    - Last outcome: PASS shell `lint` (outcome)
-    - Last outcome: FAIL shell `lint` (outcome)
-    - Last outcome: FAIL shell `make`, output: "boom bang" (outcome)
-    - Uncommitted files: 4 (git)
-    - Context window: high pressure (context digest)
+    - Phase: 4 BUILD
+    - Step: 2. s2 is in_progress
+    - Criteria: 1 of 2 completed
+    - Tasks: 1 of 3 done, 1 failed
+    - Uncommitted files: 4
+    - Context window: high pressure
+    - The agent's last message, 2026-01-02 03:07: Half of it works.
 
     ### Next Actions
     - look at make (resume hint)
-    - Fix the failure: shell `make`, output: "boom bang" (outcome)
+    - Fix: `make` failed, not seen to pass since, output: "boom bang"
     - Retry: print (task t2, failed)
     - Continue: sub (task t3/a, in_progress)
     - Do: t3 (task t3, pending)
     - Meet: it prints (criterion c2, pending)
-    - Blocked: None
 
     ## User Rules
-    - Keep in context: docs/spec.md (context digest)
+    - Keep in context: docs/spec.md
     "#);
 }
 
@@ -142,9 +162,9 @@ fn nothing_is_invented() {
         SectionKind::Next,
     ] {
         let content = brief.content(brief.sections_of_kind(kind).next().unwrap());
-        assert!(content.trim().starts_with("Unknown: "), "{kind}: {content}");
+        assert!(["Unknown.", "None recorded."].contains(&content.trim()), "{kind}: {content}");
     }
-    assert!(text.contains("- Blocked: None\n") && !text.contains("## User Rules"));
+    assert!(!text.contains("Blocked") && !text.contains("## User Rules"));
     let nothing = compose(&BriefFacts { id: "feat: x".into(), ..BriefFacts::default() });
     assert!(nothing.starts_with("---\ncheckpoint: \"feat: x\"\n"), "{nothing}");
 }
@@ -162,7 +182,7 @@ fn what_blocks_is_said_and_many_files_are_counted() {
         text.contains("- Blocked: deploy (task t, blocked)\n") && !text.contains("Blocked: None"),
         "{text}"
     );
-    assert!(text.contains("100 more files are in the checkpoint: `milepost show cp_1`"), "{text}");
+    assert!(text.contains("100 more files (100 in .) are in the checkpoint: `milepost show cp_1`"), "{text}");
 }
 
 /// Text that tries to start or end a line, a heading, a fence, a comment or a table.
@@ -237,7 +257,7 @@ fn with_hostile(text: &[String]) -> (crate::model::Body, RunRecord, Manifest) {
         {"id":@,"status":"pending","subtasks":[{"id":@,"title":@,"status":"in_progress"}]}],
         "criteria":[{"id":@,"subject":@,"status":"completed"},{"id":@,"status":"pending"}],
         "command_outcomes":[{"kind":"shell","name":@,"result":"FAIL","duration_ms":12,"summary":@}],
-        "log":[{"at":"2026-01-02T00:00:00Z","text":@,"said_by":"user"},{"at":"2026-01-02T00:01:00Z","text":@}],
+        "log":[{"at":"2026-01-02T00:01:00Z","text":@}],
         "step_state":{"step_id":@,"step_title":@,"step_ordinal":2,"step_status":"in_progress",
         "resume_hints":{"next_actions":[@,@],"eligible":false,"reason_code":@}},
         "context_digest":{"protected_artifacts":[@,@],"window_pressure":"high"},
@@ -287,24 +307,34 @@ proptest! {
     ) {
         let (body, record, manifest) = with_hostile(&texts);
         let names: Vec<_> = HEADINGS.iter().map(|line| line.trim_start_matches('#').trim().to_owned()).collect();
-        let text = made(&body, Some(&record), std::slice::from_ref(&manifest));
+        let at = body.created_at;
+        let messages: Vec<_> = texts.iter().cycle().take(texts.len() + 4).cloned().enumerate().map(|(n, text)| match n % 4 {
+            0 => Message::Answer { at, question: text.clone(), text },
+            1 => Message::Plan { at, text, is_approved: true },
+            2 => Message::Reply { at, text },
+            _ => Message::Prompt { at, text },
+        }).collect();
+        let facts = facts_of(&body, Some(&record), std::slice::from_ref(&manifest), &messages);
+        let text = compose(&facts);
         prop_assert_eq!(outline(&text), (HEADINGS.map(str::to_owned).to_vec(), names.clone()), "{}", text);
         let brief = Brief::parse(text.as_str());
-        // Every line is an item, a row, or an "Unknown" line that the composer writes itself.
+        // Every line is an item, a quote, a row, or a line that the composer writes itself.
         for section in brief.sections() {
-            let known = |line: &str| line.is_empty() || line.starts_with("- ") || line.starts_with('|');
+            let known = |line: &str| {
+                line.is_empty() || ["- ", "  > ", "|", "What the user said"].iter().any(|start| line.starts_with(start))
+            };
             for line in brief.content(section).lines().filter(|line| !known(line)) {
-                prop_assert!(line.starts_with("Unknown: "), "{line:?} in {text}");
+                prop_assert!(["Unknown.", "None recorded."].contains(&line), "{line:?} in {text}");
             }
         }
+        let limit = BriefLimit { tokens: Some(budget), ..BriefLimit::default() };
+        let within = compose_within(&facts, &limit, |composed| composed.whole());
+        prop_assert_eq!(outline(&within), (HEADINGS.map(str::to_owned).to_vec(), names.clone()), "{}", within);
         let facts = BriefFacts {
             id: texts[0].clone(),
             parent: Some(texts[0].clone()),
-            created: body.created_at,
-            body: Some(&body),
-            record: Some(&record),
-            manifests: std::slice::from_ref(&manifest),
             previous: Some(&brief),
+            ..facts
         };
         let merged = brief.merge(&Brief::parse(compose_update(&facts))).brief;
         let how = FitOptions { budget, overflow: Overflow::Shrink, ..FitOptions::default() };

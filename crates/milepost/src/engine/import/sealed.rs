@@ -70,6 +70,7 @@ pub(super) fn write_sealed(
                 record.user.clone_from(&location.user);
             }
             engine.copy_run_record(&record, sealed.items.clone(), events)?;
+            engine.copy_messages(&run, &sealed.messages)?;
         }
         written.runs.push(run);
     }

@@ -38,7 +38,7 @@ use super::{
 };
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
-use crate::model::RunId;
+use crate::model::{Message, RunId};
 use crate::seal::Verified;
 use crate::trust::UserState;
 
@@ -285,6 +285,11 @@ impl Store for FilesStore {
             page.events.drain(..page.events.len() - query.limit);
         }
         Ok(page)
+    }
+
+    fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
+        let Some(log) = self.load(run)? else { return Ok(Vec::new()) };
+        Ok(log.messages.iter().cloned().map(Ok).collect())
     }
 
     fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {

@@ -1,12 +1,12 @@
 //! The state of one run, replayed from its log.
 //! Takes the lines of a log, and the files in `history/` if lines are lost. Provides the run's entries,
-//! items, events and record, and the view for a decision. Writes nothing and decides nothing.
+//! items, messages, events and record, and the view for a decision. Writes nothing and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::history::History;
 use super::log::{Change, Piece, Read};
-use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord};
+use crate::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::{Header, verify};
 use crate::store::{
     CheckpointEntry, Cursor, Damage, DamageKind, EVENTS_KEPT, OLDEST_SHOWN, Part, Row, RunDetails, RunRow,
@@ -90,6 +90,7 @@ pub(super) struct RunLog {
     pub(super) last_sequence: u64,
     pub(super) entries: BTreeMap<u64, Live>,
     pub(super) items: VecDeque<Item>,
+    pub(super) messages: Vec<Message>,
     pub(super) events: VecDeque<(u64, Event)>,
     /// The run's record; `None` if a damaged line may have contained a newer one.
     pub(super) record: Option<RunRecord>,
@@ -213,6 +214,7 @@ impl RunLog {
         }
         self.items.drain(..change.consume.min(self.items.len()));
         self.items.extend(change.push);
+        self.messages.extend(change.messages);
         self.events.extend(change.events);
         while self.events.len() as u64 > EVENTS_KEPT {
             self.events.pop_front();

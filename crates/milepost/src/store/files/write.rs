@@ -25,8 +25,9 @@ const SPARE_LINES: u64 = 256;
 const LONG_LOG: u64 = 8 << 20;
 /// Number of event positions per stamp.
 const EVENTS_PER_STAMP: u64 = 256;
-/// Number of events per line in a rewritten log.
+/// Number of events, and of messages, per line in a rewritten log.
 const EVENTS_PER_LINE: usize = 50;
+const MESSAGES_PER_LINE: usize = 8;
 
 impl FilesStore {
     /// Validates and applies a commit.
@@ -55,6 +56,7 @@ impl FilesStore {
         change.drops = commit.drops;
         change.consume = commit.consume;
         change.push = commit.push;
+        change.messages = commit.messages;
         change.events = (base * EVENTS_PER_STAMP..).zip(commit.events).collect();
         let dropped = dropped_ids(state, &change);
         let drops_newest = !commit.puts.is_empty()
@@ -160,7 +162,7 @@ impl FilesStore {
 
     fn compact_if_long(&self, run: &RunId) {
         let Ok(Some((log, end))) = self.load_with_end(run) else { return };
-        let spare = log.lines.saturating_sub(2 * log.entries.len() as u64);
+        let spare = log.lines.saturating_sub(2 * log.entries.len() as u64 + list_lines(&log) as u64);
         if spare > SPARE_LINES || (end.at > LONG_LOG && spare > SPARE_LINES / 8) {
             // On failure the old log stays valid, and the next writer tries again.
             let _ = self.compact(run, &log);
@@ -171,7 +173,7 @@ impl FilesStore {
     /// which need `Repair`.
     pub(super) fn compact(&self, run: &RunId, log: &RunLog) -> Result<u64, StoreError> {
         // The number of lines that `rewrite` produces. A log of this size cannot shrink.
-        let fewest = log.entries.len() + log.events.len().div_ceil(EVENTS_PER_LINE) + 2;
+        let fewest = log.entries.len() + list_lines(log) + 2;
         if log.bad > 0 || log.lost > 0 || log.record.is_none() || log.lines <= fewest as u64 {
             return Ok(0);
         }
@@ -200,6 +202,11 @@ impl FilesStore {
         let events: Vec<_> = log.events.iter().cloned().collect();
         changes.extend(
             events.chunks(EVENTS_PER_LINE).map(|c| Change { events: c.to_vec(), ..Change::default() }),
+        );
+        changes.extend(
+            log.messages
+                .chunks(MESSAGES_PER_LINE)
+                .map(|c| Change { messages: c.to_vec(), ..Change::default() }),
         );
         changes.push(Change { push: log.items.iter().cloned().collect(), ..Change::default() });
         // The last line repeats the line before it and adds only the record.
@@ -243,6 +250,11 @@ impl FilesStore {
         let _ = fs::remove_dir_all(&trash);
         Ok(true)
     }
+}
+
+/// Number of lines that events and messages take in a rewritten log.
+fn list_lines(log: &RunLog) -> usize {
+    log.events.len().div_ceil(EVENTS_PER_LINE) + log.messages.len().div_ceil(MESSAGES_PER_LINE)
 }
 
 /// The lookups that `Commit::validate` needs, in a store of files.

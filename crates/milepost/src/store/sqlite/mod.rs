@@ -36,7 +36,7 @@ use super::{
     identity, project_paths,
 };
 use crate::fs::atomic;
-use crate::model::RunId;
+use crate::model::{Message, RunId};
 
 /// A store in one SQLite file.
 #[derive(Debug)]
@@ -396,6 +396,14 @@ impl Store for SqliteStore {
 
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
         self.read(|view| view.events(query))
+    }
+
+    fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
+        self.read(|stored| {
+            let Some(n) = stored.run_n(run)? else { return Ok(Vec::new()) };
+            let messages = stored.messages(n)?.into_iter();
+            Ok(messages.map(|(_, message)| message.map_err(|damage| damage.at(Some(run), None))).collect())
+        })
     }
 
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {

@@ -17,7 +17,7 @@ use super::view::StoreView;
 use super::wal::{self, Unproven};
 use super::{SqliteStore, StoreResult, frames, rows, sibling};
 use crate::fs::{atomic, bounded};
-use crate::model::{Event, Item, Marks, RunId, RunRecord};
+use crate::model::{Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::Verified;
 use crate::store::{EventQuery, Slot};
 
@@ -44,6 +44,8 @@ struct Tail {
 struct Found {
     checkpoints: BTreeMap<u64, Recovered>,
     events: BTreeMap<u64, Event>,
+    /// Lost messages by position.
+    messages: BTreeMap<i64, Message>,
     tail: Option<Tail>,
 }
 
@@ -130,6 +132,11 @@ fn search_rebuilt(
                 entry.checkpoints.insert(*sequence, Recovered { stamp: row.stamp, document, marks });
             }
         }
+        let lost_at = |at: i64| u64::try_from(at).is_ok_and(|at| is_lost(loss, at / EVENTS_PER_STAMP));
+        let messages = view.run_n(run).ok().flatten().and_then(|n| view.messages(n).ok()).unwrap_or_default();
+        for (at, message) in messages.into_iter().filter(|(at, _)| lost_at(*at)) {
+            entry.messages.extend(message.ok().map(|message| (at, message)));
+        }
         if let Some(tail) = tail(&view, run).filter(|tail| is_lost(loss, tail.stamp)) {
             entry.tail = Some(tail);
         }
@@ -214,6 +221,9 @@ fn put_back_run(
     }
     for (stamp, events) in by_stamp.iter().filter(|(stamp, _)| is_lost(loss, **stamp)) {
         rows::push_events(tx, &mut run_row, *stamp, events)?;
+    }
+    for (at, message) in &found.messages {
+        rows::put_message(tx, run_row.n, *at, message)?;
     }
     let mut record = run_row.record.as_ref().ok().map(|record| (**record).clone());
     if let (false, Some(tail)) = (written_since, &found.tail) {

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::decode::{self, EVENTS_PER_STAMP, RUN, RunTableRow, header_key, integer, number};
 use super::{frames, verified_cache};
-use crate::model::{Event, Item, Marks, RunId};
+use crate::model::{Event, Item, Marks, Message, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::{EVENTS_KEPT, Part};
@@ -198,7 +198,7 @@ pub(super) fn delete_run(tx: &Connection, n: i64) -> Result<()> {
         let of_run = "stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)";
         tx.execute(&format!("DELETE FROM {table} WHERE {of_run}"), [n])?;
     }
-    for table in ["checkpoint", "marks", "name", "item", "event"] {
+    for table in ["checkpoint", "marks", "name", "item", "message", "event"] {
         tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
     }
     tx.execute("DELETE FROM run WHERE n = ?1", [n])?;
@@ -210,6 +210,24 @@ pub(super) fn push_item(tx: &Connection, n: i64, at: i64, item: &Item) -> Result
     let key = [n.to_le_bytes(), at.to_le_bytes()];
     let sum = checksum(Part::Item, &[&key[0], &key[1]], text.as_bytes());
     tx.prepare_cached("INSERT INTO item (run_n, n, checksum, item) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![n, at, sum, text])?;
+    Ok(())
+}
+
+/// Adds the messages of one commit.
+pub(super) fn push_messages(tx: &Connection, n: i64, stamp: u64, messages: &[Message]) -> Result<()> {
+    for (position, message) in (stamp * EVENTS_PER_STAMP..).zip(messages) {
+        put_message(tx, n, integer(position), message)?;
+    }
+    Ok(())
+}
+
+/// Adds a message at its position, unless that position is taken.
+pub(super) fn put_message(tx: &Connection, n: i64, at: i64, message: &Message) -> Result<()> {
+    let text = json(message)?;
+    let key = [n.to_le_bytes(), at.to_le_bytes()];
+    let sum = checksum(Part::Message, &[&key[0], &key[1]], text.as_bytes());
+    tx.prepare_cached("INSERT OR IGNORE INTO message (run_n, n, checksum, message) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![n, at, sum, text])?;
     Ok(())
 }

@@ -14,7 +14,8 @@ use super::{SqliteStore, StoreResult, frames, rows, sibling};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
-    CheckpointFilter, Commit, HeaderQuery, OpenOptions, Row, RunView, Slot, Store, StoreError, WriteDecision,
+    CheckpointFilter, Commit, HeaderQuery, MESSAGES_PER_COMMIT, OpenOptions, Row, RunView, Slot, Store,
+    StoreError, WriteDecision,
 };
 
 /// The result of a survey of a damaged file.
@@ -170,8 +171,24 @@ fn copy_run(
         };
         salvaged.write(run, &mut decide)?;
     }
+    copy_messages(salvaged, &view, run)?;
     if record.is_none() {
         salvaged.forget_record(run)?;
+    }
+    Ok(())
+}
+
+/// Copies the readable messages of a run that was already copied.
+fn copy_messages(salvaged: &SqliteStore, view: &StoreView<'_>, run: &RunId) -> StoreResult<()> {
+    let messages = view.run_n(run).ok().flatten().and_then(|n| view.messages(n).ok()).unwrap_or_default();
+    let messages: Vec<_> = messages.into_iter().filter_map(|(_, message)| message.ok()).collect();
+    for batch in messages.chunks(MESSAGES_PER_COMMIT) {
+        salvaged.write(run, &mut |view: &RunView| {
+            let Some(record) = &view.record else { return WriteDecision::NoChange };
+            let mut commit = Commit::new(record.clone());
+            commit.messages = batch.to_vec();
+            WriteDecision::Commit(Box::new(commit))
+        })?;
     }
     Ok(())
 }

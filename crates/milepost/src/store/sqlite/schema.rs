@@ -88,6 +88,14 @@ CREATE TABLE item (
     PRIMARY KEY (run_n, n)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE message (
+    run_n    INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    message  TEXT NOT NULL,
+    PRIMARY KEY (run_n, n)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE event (
     run_n    INTEGER NOT NULL,
     n        INTEGER NOT NULL,
@@ -128,7 +136,7 @@ CREATE TABLE loss (
 ";
 
 /// Number of statements in `TABLES`.
-pub(super) const COUNT: usize = 16;
+pub(super) const COUNT: usize = 17;
 
 /// Whether a statement of a file's schema is in `TABLES`.
 pub(super) fn is_known(sql: &str) -> bool {

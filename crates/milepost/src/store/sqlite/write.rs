@@ -221,7 +221,7 @@ impl CommitWriter<'_> {
         drops
     }
 
-    /// Removes the pending items that the commit consumes and adds its new ones.
+    /// Removes the pending items that the commit consumes, and adds its new items and messages.
     fn write_items(&self, n: i64) -> Result<()> {
         for at in &self.numbers.shown[..self.commit.consume] {
             self.tx
@@ -231,7 +231,7 @@ impl CommitWriter<'_> {
         for (at, item) in (self.numbers.next..).zip(&self.commit.push) {
             rows::push_item(self.tx, n, at, item)?;
         }
-        Ok(())
+        rows::push_messages(self.tx, n, self.view.slot.stamp(), &self.commit.messages)
     }
 
     /// The last stamp that the commit takes.

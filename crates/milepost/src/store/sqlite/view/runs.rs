@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::StoreView;
-use crate::model::{Item, RunId};
+use crate::model::{Item, Message, RunId};
 use crate::store::sqlite::decode::{RUN, RunTableRow, bytes, integer, number, parse, prove, run_table_row};
 use crate::store::{Damage, Part, Row, RunQuery, RunRow, StoredRun};
 
@@ -180,20 +180,43 @@ impl StoreView<'_> {
         })
     }
 
+    /// Messages with their positions. A damaged message is reported in its place.
+    #[allow(clippy::type_complexity)]
+    pub(in crate::store::sqlite) fn messages(
+        &self,
+        n: i64,
+    ) -> Result<Vec<(i64, std::result::Result<Message, Damage>)>> {
+        self.checked_rows(
+            Part::Message,
+            "SELECT n, checksum, message FROM message WHERE run_n = ?1 ORDER BY n",
+            n,
+        )
+    }
+
     /// Pending items with their numbers. A damaged item is reported in its place.
     #[allow(clippy::type_complexity)]
     pub(in crate::store::sqlite) fn items(
         &self,
         n: i64,
     ) -> Result<Vec<(i64, std::result::Result<Item, Damage>)>> {
-        let mut statement =
-            self.tx.prepare_cached("SELECT n, checksum, item FROM item WHERE run_n = ?1 ORDER BY n")?;
+        self.checked_rows(Part::Item, "SELECT n, checksum, item FROM item WHERE run_n = ?1 ORDER BY n", n)
+    }
+
+    /// Reads and verifies the rows of a run that `select` returns as number, checksum and value.
+    #[allow(clippy::type_complexity)]
+    fn checked_rows<T: serde::de::DeserializeOwned>(
+        &self,
+        part: Part,
+        select: &str,
+        n: i64,
+    ) -> Result<Vec<(i64, std::result::Result<T, Damage>)>> {
+        let mut statement = self.tx.prepare_cached(select)?;
         let rows = statement.query_map([n], |row| {
             let at: i64 = row.get(0)?;
             let value = bytes(row, 2)?;
             let key = [n.to_le_bytes(), at.to_le_bytes()];
-            let proven = prove(Part::Item, &[&key[0], &key[1]], &value, &bytes(row, 1)?);
-            Ok((at, proven.and_then(|()| parse(Part::Item, &value))))
+            let proven = prove(part, &[&key[0], &key[1]], &value, &bytes(row, 1)?);
+            Ok((at, proven.and_then(|()| parse(part, &value))))
         })?;
         rows.collect()
     }
