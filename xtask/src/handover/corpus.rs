@@ -10,6 +10,8 @@ use super::grade::normalize;
 use super::story::{Event, Fact, FactClass, StaleFact, Story};
 use crate::shell::root;
 
+const CORPUS: &str = "xtask/corpus/handover";
+
 /// A set of stories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StorySet {
@@ -39,7 +41,7 @@ impl StorySet {
 
 /// Reads the stories of a set.
 pub fn read(set: StorySet) -> Result<Vec<Story>> {
-    let corpus = root().join("xtask/corpus/handover");
+    let corpus = root().join(CORPUS);
     let folders: &[&str] = match set {
         StorySet::Tuning => &["tuning"],
         StorySet::HeldOut => &["held-out"],
@@ -202,6 +204,16 @@ mod tests {
                 "facts": [{facts}], "stale": [{stale}]}}"#
         );
         parse("story", &text)
+    }
+
+    #[test]
+    fn every_story_of_the_corpus_is_sound() {
+        for entry in std::fs::read_dir(root().join(CORPUS)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                assert!(read_folder(&path).unwrap().len() >= 10, "{}", path.display());
+            }
+        }
     }
 
     #[test]

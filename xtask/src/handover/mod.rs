@@ -32,6 +32,8 @@ const USAGE: &str = "usage: cargo xtask handover [--set tuning|held-out|all] [--
 
 /// Number of stories that are played at the same time.
 const WORKERS: usize = 2;
+/// Number of stories that `--short` plays, spread evenly over the set.
+const SHORT: usize = 10;
 
 struct Options {
     set: StorySet,
@@ -95,6 +97,9 @@ pub fn run(args: &[&str]) -> Result<()> {
         stories.retain(|story| options.stories.iter().any(|name| story.name.starts_with(name.as_str())));
         ensure!(!stories.is_empty(), "no story of the set {} has this name", options.set.name());
     }
+    if options.short {
+        stories = spread(stories, SHORT);
+    }
     let milepost = build(options.release)?;
     let start = Instant::now();
     let texts = play_all(&milepost, &stories, &options.agents)?;
@@ -117,6 +122,14 @@ pub fn run(args: &[&str]) -> Result<()> {
         bail!("{} bounds were missed", missed.len());
     }
     Ok(())
+}
+
+/// At most `count` stories, spread evenly.
+fn spread(stories: Vec<Story>, count: usize) -> Vec<Story> {
+    let all = stories.len();
+    let chosen: Vec<usize> = (0..count).map(|n| n * all / count).collect();
+    let numbered = stories.into_iter().enumerate();
+    numbered.filter(|(n, _)| chosen.contains(n)).map(|(_, story)| story).collect()
 }
 
 /// Builds the binary and returns its path.

@@ -43,6 +43,8 @@ impl Sandbox {
         sandbox.git(&["add", "-A"])?;
         sandbox.git(&["commit", "-q", "--allow-empty", "-m", "Initial commit"])?;
         read_output(sandbox.command("milepost").args(["init", "--yes"]))?;
+        sandbox.git(&["add", "-A"])?;
+        sandbox.git(&["commit", "-q", "--allow-empty", "-m", "Set up Milepost"])?;
         Ok(sandbox)
     }
 
@@ -78,6 +80,11 @@ impl Sandbox {
         fs::write(&file, content).with_context(|| format!("cannot write {path}"))
     }
 
+    /// Creates a file that a command of the story would have created, because commands are not run.
+    fn create_missing(&self, path: &str) -> Result<()> {
+        if self.project.join(path).exists() { Ok(()) } else { self.write(path, "created by a command\n") }
+    }
+
     /// Applies an event. Returns the tool call that reports it, or `None` if it is not one.
     pub fn apply(&mut self, event: &Event) -> Result<Option<ToolCall>> {
         let shell =
@@ -107,6 +114,7 @@ impl Sandbox {
             }
             Event::Search(pattern) => ToolCall::Search(pattern.clone()),
             Event::Delete(path) => {
+                self.create_missing(path)?;
                 let file = self.project.join(path);
                 let is_folder = file.is_dir();
                 if is_folder { fs::remove_dir_all(&file) } else { fs::remove_file(&file) }
@@ -114,6 +122,7 @@ impl Sandbox {
                 shell(format!("rm {}{}", if is_folder { "-r " } else { "" }, quoted(path)), String::new())
             }
             Event::Rename(from, to) => {
+                self.create_missing(from)?;
                 let target = self.project.join(to);
                 create_parent(&target)?;
                 let is_tracked = self.git(&["ls-files", "--error-unmatch", "--", from]).is_ok();

@@ -28,7 +28,10 @@ impl Claude {
     fn payload(&self, event: &str, more: Value) -> Report {
         let mut payload = self.session.payload(event, json!({}));
         if !self.prompt.is_empty() {
-            merge(&mut payload, json!({ "prompt_id": self.prompt, "permission_mode": "acceptEdits" }));
+            merge(&mut payload, json!({ "prompt_id": self.prompt }));
+        }
+        if !["SessionStart", "PreCompact", "SessionEnd"].contains(&event) {
+            merge(&mut payload, json!({ "permission_mode": "acceptEdits" }));
         }
         merge(&mut payload, more);
         Report::Hook(payload)
@@ -98,7 +101,9 @@ impl Claude {
             reports.extend(self.update_task(at, status));
         }
         for at in 0..self.tasks.len() {
-            if !list.iter().any(|item| item.title == self.tasks[at].title) {
+            // Completed entries stay in the agent's list.
+            let task = &self.tasks[at];
+            if task.is_open() && !list.iter().any(|item| item.title == task.title) {
                 reports.extend(self.update_task(at, "deleted"));
             }
         }

@@ -237,3 +237,151 @@ fn opencode_id(prefix: &str, seed: u64) -> String {
     let [a, b] = scrambled(seed);
     format!("{prefix}_{:012x}{:014x}", a & 0xffff_ffff_ffff, b & 0xff_ffff_ffff_ffff)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    macro_rules! recorded {
+        ($($name:literal),*) => {
+            [$(include_str!(concat!("../../../../crates/milepost-cli/tests/fixtures/agent-hooks/", $name, ".json"))),*]
+        };
+    }
+
+    /// Everything that an agent sends in a session with every kind of event.
+    fn session(agent: AgentKind) -> Vec<Report> {
+        let identity =
+            SessionIdentity::new(agent, 1, Path::new("/home/user"), Path::new("/home/user/project"));
+        let mut reporter = reporter(agent, identity);
+        let item = |title: &str, status: &str| TodoItem { title: title.into(), status: status.into() };
+        let calls = [
+            ToolCall::Edit { path: "a.txt".into(), before: None, after: "x\n".into() },
+            ToolCall::Edit { path: "a.txt".into(), before: Some("x\n".into()), after: "x\ny\n".into() },
+            ToolCall::Shell { command: "cat b".into(), exit: 1, output: "no file".into(), folder: None },
+            ToolCall::Shell { command: "ls".into(), exit: 0, output: "a".into(), folder: Some("src".into()) },
+            ToolCall::Read { path: "a.txt".into(), content: "x".into() },
+            ToolCall::Search("x".into()),
+            ToolCall::Todo(vec![item("Write", "completed"), item("Test", "pending")]),
+            ToolCall::Plan { text: "1. Write".into(), approved: true },
+            ToolCall::Ask { question: "Which?".into(), options: vec!["This".into()], answer: "This".into() },
+        ];
+        let mut sent = reporter.start(SessionSource::Startup);
+        sent.extend(reporter.prompt("Build it"));
+        sent.extend(calls.iter().flat_map(|call| reporter.tool(call)));
+        sent.extend(reporter.compaction());
+        sent.extend(reporter.turn_end("Done."));
+        sent.extend(reporter.session_end(SessionEnd::Exit));
+        sent
+    }
+
+    fn keys(value: &Value) -> BTreeSet<&str> {
+        value.as_object().map(|members| members.keys().map(String::as_str).collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn payloads_have_the_fields_of_recorded_ones() {
+        let recordings = [
+            (
+                AgentKind::ClaudeCode,
+                &recorded!("claude-code", "claude-code-lifecycle", "claude-code-work")[..],
+            ),
+            (AgentKind::Codex, &recorded!("codex", "codex-work")[..]),
+            (AgentKind::Gemini, &recorded!("gemini", "gemini-work")[..]),
+        ];
+        for (agent, texts) in recordings {
+            let sent: Vec<Value> = session(agent)
+                .into_iter()
+                .filter_map(|report| if let Report::Hook(payload) = report { Some(payload) } else { None })
+                .collect();
+            let mut compared = BTreeSet::new();
+            for text in texts {
+                let events: Vec<Value> = serde_json::from_str(text).unwrap();
+                for payload in events.iter().map(|event| &event["stdin"]).filter(|stdin| stdin.is_object()) {
+                    let kind = |of: &Value| (of["hook_event_name"].clone(), of["tool_name"].clone());
+                    let Some(own) = sent.iter().find(|own| kind(own) == kind(payload)) else { continue };
+                    assert_eq!(keys(own), keys(payload), "{agent}: {payload}");
+                    assert_eq!(keys(&own["tool_input"]), keys(&payload["tool_input"]), "{agent}: {payload}");
+                    assert_eq!(own["tool_response"].is_string(), payload["tool_response"].is_string());
+                    compared.insert(kind(payload).0.to_string() + &kind(payload).1.to_string());
+                }
+            }
+            assert!(compared.len() >= 7, "{agent}: {compared:?}");
+        }
+    }
+
+    #[test]
+    fn calls_of_the_plugin_have_the_fields_of_recorded_ones() {
+        let sent = session(AgentKind::OpenCode);
+        let mut compared = 0;
+        let events: Vec<Value> = serde_json::from_str(recorded!("opencode-work")[0]).unwrap();
+        for event in &events {
+            let (hook, data) = (event["event"].as_str().unwrap(), &event["data"]);
+            for report in &sent {
+                let Report::Plugin { hook: own, input, output } = report else { continue };
+                if *own != hook || input["tool"] != data["i"]["tool"] || data["o"].is_null() {
+                    continue;
+                }
+                assert_eq!(keys(input), keys(&data["i"]), "{hook}");
+                assert_eq!(keys(output), keys(&data["o"]), "{hook}");
+                assert!(keys(&output["metadata"]).is_superset(&keys(&data["o"]["metadata"])), "{hook}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 4, "{compared}");
+    }
+
+    #[test]
+    fn an_exit_code_of_codex_is_only_in_the_transcript() {
+        let sent = session(AgentKind::Codex);
+        let command = |report: &&Report| match report {
+            Report::Hook(payload) => payload["tool_input"]["command"] == "cat b",
+            _ => false,
+        };
+        let at = sent.iter().position(|report| command(&report)).unwrap();
+        let Report::Hook(payload) = &sent[at] else { unreachable!() };
+        assert_eq!(payload["tool_response"], "no file");
+        let ends: Vec<&Value> = sent[..at]
+            .iter()
+            .filter_map(|report| if let Report::TranscriptLine(line) = report { Some(line) } else { None })
+            .map(|line| &line["payload"]["item"])
+            .filter(|item| item["id"] == payload["tool_use_id"])
+            .collect();
+        assert!(matches!(ends[..], [item] if item["exit_code"] == 1));
+    }
+
+    #[test]
+    fn claude_reports_changes_of_its_list_one_by_one() {
+        let identity = SessionIdentity::new(
+            AgentKind::ClaudeCode,
+            1,
+            Path::new("/home/user"),
+            Path::new("/home/user/project"),
+        );
+        let mut reporter = reporter(AgentKind::ClaudeCode, identity);
+        let mut calls = |items: &[(&str, &str)]| {
+            let item = |(title, status): &(&str, &str)| TodoItem {
+                title: (*title).into(),
+                status: (*status).into(),
+            };
+            let reports = reporter.tool(&ToolCall::Todo(items.iter().map(item).collect()));
+            reports
+                .iter()
+                .map(|report| {
+                    let Report::Hook(payload) = report else { unreachable!() };
+                    let input = &payload["tool_input"];
+                    let what = input["subject"].as_str().or(input["status"].as_str()).unwrap();
+                    format!("{} {what}", payload["tool_name"].as_str().unwrap())
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            calls(&[("Write", "in_progress"), ("Test", "pending")]),
+            ["TaskCreate Write", "TaskUpdate in_progress", "TaskCreate Test"]
+        );
+        assert_eq!(calls(&[("Write", "completed"), ("Test", "pending")]), ["TaskUpdate completed"]);
+        assert_eq!(calls(&[("Test", "pending")]), [] as [&str; 0]);
+        assert_eq!(calls(&[("Ship", "pending")]), ["TaskCreate Ship", "TaskUpdate deleted"]);
+    }
+}
