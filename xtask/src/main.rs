@@ -9,6 +9,7 @@ mod bench;
 mod deny;
 mod dist;
 mod faults;
+mod handover;
 mod mcp;
 mod npm;
 mod picture;
@@ -19,7 +20,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +46,7 @@ fn main() -> Result<()> {
         ["picture"] => picture::run(None),
         ["picture", binary] => picture::run(Some(binary)),
         ["bench", rest @ ..] => bench::run(rest),
+        ["handover", rest @ ..] => handover::run(rest),
         ["survival", rest @ ..] => survival::run(rest),
         _ => bail!(USAGE),
     }

@@ -42,6 +42,8 @@ const GIT_FILE: &str = "crates/milepost/src/git/mod.rs";
 
 /// Machine-specific paths, and settings that name a registry.
 const MACHINE: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
+/// Stories quote the output of programs on other machines, with their paths.
+const STORIES: &str = "xtask/corpus/handover/";
 const REGISTRIES: [&str; 4] = ["[source.", "[registries", "[registry", "replace-with"];
 
 pub fn check(tree: &Tree) -> Result<Vec<String>> {
@@ -99,7 +101,8 @@ pub fn machine_paths(tree: &Tree) -> Result<Vec<String>> {
     for file in &tree.files {
         for (n, line) in tree.text(file)?.lines().enumerate() {
             let at = format!("{file}:{}", n + 1);
-            for path in MACHINE.iter().filter(|path| line.contains(**path)) {
+            let is_quote = file.starts_with(STORIES);
+            for path in MACHINE.iter().filter(|path| !is_quote && line.contains(**path)) {
                 violations.push(format!("{at}: {path} is a machine-specific path"));
             }
             let registry = file == "Cargo.lock"

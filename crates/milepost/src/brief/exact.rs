@@ -51,7 +51,7 @@ impl Tokenizer for ExactTokenizer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{HeuristicTokenizer, TokenCounter};
+    use super::super::tokens::{HeuristicTokenizer, TokenCounter};
     use super::*;
 
     /// Samples of text whose tokens the default tokenizer must not underestimate by more than 3%.
