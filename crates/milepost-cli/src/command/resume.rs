@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use milepost::internal::brief::BriefLimit;
-use milepost::internal::engine::{ResumeCandidate, RunAssessment, StartOptions};
+use milepost::internal::engine::{RunAssessment, StartOptions};
 use milepost::model::RunId;
 use milepost::{Error, Milepost, ReasonCode};
 
@@ -31,8 +31,8 @@ const BUDGET: u64 = 2000;
 
 /// Show what was interrupted, why, and the brief to continue with
 ///
-/// Without RUN, uses the most recently interrupted run of this worktree. Changes nothing unless a flag asks
-/// for it. Exits with 4 if there is nothing to resume, and with 3 if the newest checkpoint is damaged and an
+/// Without RUN, uses the run of this worktree to continue first: one whose process died, then one that an
+/// error or a limit stopped, then one that you interrupted or paused. Changes nothing unless a flag asks for it. Exits with 4 if there is nothing to resume, and with 3 if the newest checkpoint is damaged and an
 /// older one is used.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  milepost resume\n  milepost resume --budget 800 > brief.md\n  \
@@ -40,7 +40,7 @@ const BUDGET: u64 = 2000;
                         milepost resume --with claude-code\n  milepost resume nightly --rerun\n  \
                         milepost resume --from brief.md --budget 500")]
 pub(crate) struct ResumeArgs {
-    /// Run to resume [default: the one that was interrupted last in this worktree]
+    /// Run to resume [default: the first one that `status` lists as stopped]
     #[arg(value_name = "RUN", conflicts_with = "from", add = Values::Run)]
     pub(super) target: Option<String>,
     /// Maximum length of the brief, in tokens [default: 2000]
@@ -109,14 +109,14 @@ pub(crate) fn execute(args: ResumeArgs, context: &Context<'_>) -> Result<ResumeD
     describe(&mp, from, others, &args, context).map(|document| ResumeDocument::Decision(Box::new(document)))
 }
 
-/// The named run, or the one that was interrupted last, with the number of other runs that can be resumed.
+/// The named run, or the one to continue first, with the number of other runs that can be resumed.
 pub(super) fn find_run(
     mp: &Milepost,
     target: Option<&str>,
     context: &Context<'_>,
 ) -> Result<Option<(RunId, usize)>> {
     let named = target.map(str::parse::<RunId>).transpose()?.or(context.config.run.clone());
-    let Some(run) = named else { return find_last_interrupted(mp, context) };
+    let Some(run) = named else { return first_to_resume(mp, context) };
     Ok(Some((context.visible_run(mp, &run)?, 0)))
 }
 
@@ -125,19 +125,12 @@ pub(super) fn dismiss(mp: &Milepost, run: RunId) -> Result<DismissedDocument> {
     Ok(DismissedDocument { dismissed: run })
 }
 
-/// The run that was interrupted last, preferably in this worktree, with the number of other candidates.
-fn find_last_interrupted(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>> {
-    let (worktree, hidden) = (context.worktree(), context.hidden_runs(mp)?);
-    let mut stopped = mp.candidates()?;
-    stopped.retain(|ResumeCandidate { summary, decision, .. }| {
-        decision.eligible && decision.run_state.is_stopped() && !hidden.contains(summary.run_id())
-    });
-    // A foreign run is never chosen for an agent, and for a person only if there is no other candidate.
-    let local = || stopped.iter().filter_map(|run| run.summary.intact()).filter(|run| !run.is_foreign());
-    let in_worktree = local().find(|record| record.folder() == Some(&worktree));
-    let chosen = in_worktree.or(local().next()).map(|record| record.run_id());
-    let chosen = chosen.or(stopped.first().map(|run| run.summary.run_id()));
-    Ok(chosen.map(|run| (run.clone(), stopped.len() - 1)))
+/// The run to continue first, with the number of other candidates.
+fn first_to_resume(mp: &Milepost, context: &Context<'_>) -> Result<Option<(RunId, usize)>> {
+    let hidden = context.hidden_runs(mp)?;
+    let offered = mp.offered_runs(Some(&context.worktree()), |record| !hidden.contains(record.run_id()))?;
+    let first = offered.first().map(|run| run.summary.run_id().clone());
+    Ok(first.map(|run| (run, offered.len() - 1)))
 }
 
 /// Describes whether a run may be continued, with the brief to continue from.

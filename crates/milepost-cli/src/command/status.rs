@@ -35,7 +35,8 @@ pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocu
     };
     let info = mp.store().info()?;
     let hidden = context.hidden_runs(&mp)?;
-    let runs = mp.run_groups(|run| !hidden.contains(run))?;
+    let worktree = Some(document.worktree.as_str());
+    let runs = mp.run_groups(worktree, |run| !hidden.contains(run))?;
     let rows = |runs: Vec<AssessedRun>| runs.into_iter().map(StatusRow::new).collect();
     Ok(StatusDocument {
         store: Some(info.url().clone()),
@@ -44,7 +45,11 @@ pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocu
         hook_failures: failures::read(&context.config.project()),
         next: match context.foreign() {
             Some(_) => "milepost trust".to_owned(),
-            None => next_command(&runs, &document.worktree),
+            None => {
+                let offered = mp.offered_runs(worktree, |record| !hidden.contains(record.run_id()))?;
+                let first = offered.first().and_then(|run| run.summary.intact());
+                next_command(&runs, first, &document.worktree)
+            }
         },
         live: rows(runs.live),
         open: rows(runs.open),
@@ -55,23 +60,19 @@ pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocu
     })
 }
 
-/// The command to type next.
-fn next_command(runs: &RunGroups, worktree: &str) -> String {
+/// The command to type next. `first` is the run that `resume` offers.
+fn next_command(runs: &RunGroups, first: Option<&RunRecord>, worktree: &str) -> String {
     if runs.stopped.iter().any(|run| run.decision.is_none()) {
         return "milepost doctor".to_owned();
     }
-    let eligible = |run: &&AssessedRun| run.decision.is_some_and(|decision| decision.eligible);
-    let stopped: Vec<_> = runs.stopped.iter().chain(&runs.open).filter(eligible).collect();
-    let is_here = |run: &&&AssessedRun| {
-        run.summary.intact().and_then(RunRecord::folder).is_some_and(|folder| folder == worktree)
-    };
-    match (stopped.iter().find(is_here), stopped.first(), &runs.live[..], &runs.ended[..]) {
-        (Some(_), ..) => "milepost resume".to_owned(),
-        (None, Some(run), ..) => format!("milepost resume {}", run.summary.run_id()),
+    let is_here = |record: &RunRecord| record.folder().is_some_and(|folder| folder == worktree);
+    match (first, &runs.live[..], &runs.ended[..]) {
+        (Some(first), ..) if is_here(first) => "milepost resume".to_owned(),
+        (Some(first), ..) => format!("milepost resume {}", first.run_id()),
         // A live run saves its own checkpoints.
-        (None, None, [run, ..], _) => format!("milepost runs {}", run.summary.run_id()),
-        (None, None, [], [_, ..]) => "milepost list".to_owned(),
-        (None, None, [], []) => "milepost save \"what you are doing\"".to_owned(),
+        (None, [run, ..], _) => format!("milepost runs {}", run.summary.run_id()),
+        (None, [], [_, ..]) => "milepost list".to_owned(),
+        (None, [], []) => "milepost save \"what you are doing\"".to_owned(),
     }
 }
 

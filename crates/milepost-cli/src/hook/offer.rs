@@ -28,14 +28,16 @@ impl Offer {
         Self { agent_text: format!("Milepost: {text}."), user_line: format!("milepost: {text}") }
     }
 
-    /// Two lines about runs that could be continued. `runs` starts with the most recent one.
-    pub(super) fn list(runs: &[RunRecord], now: Timestamp) -> Option<Self> {
-        let newest = runs.first()?;
-        let run_id = newest.run_id();
+    /// Two lines about runs that could be continued, in the order in which they are offered.
+    pub(super) fn list<'r>(
+        mut runs: impl ExactSizeIterator<Item = &'r RunRecord>,
+        now: Timestamp,
+    ) -> Option<Self> {
         let n = format::counted(runs.len() as u64, "interrupted run");
-        let ago = format::ago(newest.updated_at(), now);
+        let first = runs.next()?;
+        let (run_id, ago) = (first.run_id(), format::ago(first.updated_at(), now));
         let agent_text = format!(
-            "Milepost has {n} in this project. The newest is {run_id}, {ago}.\n\
+            "Milepost has {n} in this project. The first to continue is {run_id}, {ago}.\n\
              If the user wants to continue one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all."
         );
         Some(Self { agent_text, user_line: format!("milepost: {n}; `milepost status` lists them") })

@@ -5,6 +5,7 @@
 use super::{Due, Milepost, Save};
 use crate::Error;
 use crate::model::{Change, Interruption, InterruptionKind, RunId, RunRecord, Source, Status};
+use crate::resume::rank::ResumeRank;
 use crate::resume::session::{InterruptionStep, SessionOffer, end_status, interruption_step, offer};
 
 /// The run of an agent's session, which may not exist yet.
@@ -14,12 +15,12 @@ pub struct AgentSession<'m> {
     run: RunId,
 }
 
-/// Interrupted runs of the project, most recently written first.
+/// Interrupted runs of the project.
 #[derive(Debug, Clone, Default)]
 pub struct InterruptedRuns {
     /// Runs of this worktree and branch that stopped recently.
     same_worktree: Vec<RunId>,
-    all: Vec<RunRecord>,
+    all: Vec<(ResumeRank, RunRecord)>,
 }
 
 impl InterruptedRuns {
@@ -31,9 +32,9 @@ impl InterruptedRuns {
         }
     }
 
-    /// All runs that may be continued.
-    pub fn all(&self) -> &[RunRecord] {
-        &self.all
+    /// All runs that may be continued, in the order in which they are offered.
+    pub fn all(&self) -> impl ExactSizeIterator<Item = &RunRecord> {
+        self.all.iter().map(|(_, record)| record)
     }
 }
 
@@ -65,12 +66,14 @@ impl<'m> AgentSession<'m> {
         may_show: impl Fn(&RunRecord) -> bool,
     ) -> Result<InterruptedRuns, Error> {
         let mut found = InterruptedRuns::default();
+        let mut older = Vec::new();
+        let now = self.milepost.now();
         for candidate in self.milepost.candidates()? {
             let Ok(record) = candidate.summary.record else { continue };
             if record.run_id == self.run || !may_show(&record) {
                 continue;
             }
-            let (location, now) = ((worktree, branch), self.milepost.now());
+            let location = (worktree, branch);
             match offer(&record, candidate.summary.checkpoints, &candidate.decision, location, now) {
                 SessionOffer::Ignore => continue,
                 SessionOffer::Remove => {
@@ -79,9 +82,15 @@ impl<'m> AgentSession<'m> {
                 }
                 SessionOffer::List => {}
                 SessionOffer::Continue => found.same_worktree.push(record.run_id.clone()),
+                SessionOffer::ContinueIfNoneNewer => older.push(record.run_id.clone()),
             }
-            found.all.push(*record);
+            let rank = ResumeRank::of(&record, &candidate.decision, Some(worktree), now);
+            found.all.push((rank, *record));
         }
+        if found.same_worktree.is_empty() {
+            found.same_worktree = older;
+        }
+        found.all.sort_by_key(|(rank, _)| *rank);
         Ok(found)
     }
 

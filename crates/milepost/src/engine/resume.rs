@@ -12,6 +12,7 @@ use crate::model::{
     Change, CheckpointId, Claim, Event, EventType, Interruption, Outcome, RunId, RunRecord, WorkingState,
 };
 use crate::owner::Liveness;
+use crate::resume::rank::ResumeRank;
 use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
 use crate::store::{Commit, StoredRun, WriteDecision};
 
@@ -75,14 +76,35 @@ struct GrantedClaim {
 }
 
 impl Milepost {
-    /// Runs that stopped before their end and may be continued, most recently written first. Imported runs
-    /// are excluded; a program has to name them. `RunBuilder::continuing` continues a run.
+    /// Runs that stopped before their end and may be continued, in the order in which `milepost resume` offers
+    /// them: those of the caller's worktree first, then by age and by why they stopped. Imported runs are
+    /// excluded; a program has to name them. `RunBuilder::continuing` continues a run.
     pub fn resumable_runs(&self) -> Result<Vec<RunSummary>, Error> {
-        let candidates = self.candidates()?.into_iter();
-        let is_foreign = |c: &ResumeCandidate| c.summary.intact().is_some_and(RunRecord::is_foreign);
-        let resumable =
-            |c: &ResumeCandidate| c.decision.eligible && c.decision.run_state.is_stopped() && !is_foreign(c);
-        Ok(candidates.filter(resumable).map(|candidate| candidate.summary).collect())
+        let location = &self.location;
+        let worktree = location.worktree.as_deref().or(location.project.as_deref());
+        let offered = self.offered_runs(worktree, |record| !record.is_foreign())?;
+        Ok(offered.into_iter().map(|candidate| candidate.summary).collect())
+    }
+
+    /// The runs that stopped and may be continued, in the order in which they are offered to a caller in this
+    /// worktree. Runs that `may_show` rejects are left out.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn offered_runs(
+        &self,
+        worktree: Option<&str>,
+        may_show: impl Fn(&RunRecord) -> bool,
+    ) -> Result<Vec<ResumeCandidate>, Error> {
+        let now = self.now();
+        let mut offered = Vec::new();
+        for candidate in self.candidates()? {
+            let Some(record) = candidate.summary.intact().filter(|record| may_show(record)) else { continue };
+            if candidate.decision.eligible && candidate.decision.run_state.is_stopped() {
+                let rank = ResumeRank::of(record, &candidate.decision, worktree, now);
+                offered.push((rank, candidate));
+            }
+        }
+        offered.sort_by_key(|(rank, _)| *rank);
+        Ok(offered.into_iter().map(|(_, candidate)| candidate).collect())
     }
 
     /// All runs with an intact record and their resume decisions, most recently written first. Reads no

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Milepost, RunSummary};
 use crate::model::{RunId, Status};
+use crate::resume::rank::ResumeRank;
 use crate::resume::{ResumeDecision, RunState};
 use crate::{Error, clock};
 
@@ -22,7 +23,7 @@ pub struct AssessedRun {
     pub claimed_by: Option<RunId>,
 }
 
-/// Runs in groups, most recently written first within each group.
+/// Runs in groups. Live and ended runs are listed with the most recently written one first.
 #[derive(Debug, Clone, Default)]
 pub struct RunGroups {
     /// Runs whose owner is alive, or is not visible from this process.
@@ -36,9 +37,14 @@ pub struct RunGroups {
 }
 
 impl Milepost {
-    /// Groups the runs that `shown` accepts.
+    /// Groups the runs that `shown` accepts. Stopped and open runs are in the order in which they are offered
+    /// to a caller in this worktree.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn run_groups(&self, shown: impl Fn(&RunId) -> bool) -> Result<RunGroups, Error> {
+    pub(crate) fn run_groups(
+        &self,
+        worktree: Option<&str>,
+        shown: impl Fn(&RunId) -> bool,
+    ) -> Result<RunGroups, Error> {
         let mut groups = RunGroups::default();
         for summary in self.runs(&super::RunsQuery::default())? {
             if !shown(&summary.run_id) {
@@ -53,6 +59,14 @@ impl Milepost {
             };
             let run = AssessedRun { summary, decision, claimed_by };
             self.group_of(&mut groups, &run).push(run);
+        }
+        let now = self.now();
+        for group in [&mut groups.stopped, &mut groups.open] {
+            // Damaged runs come first. Runs that may not be continued come after those that may.
+            group.sort_by_key(|run| {
+                let (record, decision) = (run.summary.intact()?, run.decision?);
+                Some((!decision.eligible, ResumeRank::of(record, &decision, worktree, now)))
+            });
         }
         Ok(groups)
     }

@@ -1,6 +1,7 @@
 //! Decides why a run stopped, and whether it may be continued. Takes the run's record, the liveness of its
 //! owner and the claim on it; returns a decision with its reason. Pure: must not read the store or the clock.
 
+pub(crate) mod rank;
 pub(crate) mod session;
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,12 @@
 //! Decisions about the runs of agent sessions: what a new session does with another run, what an interruption
 //! records in a run, and the status of a run whose session ends. Pure functions.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 
+use super::rank::{LAST_WEEK, RECENT};
 use super::{ResumeDecision, RunState};
 use crate::clock;
 use crate::model::{FileRef, InterruptionKind, Message, PathText, RunRecord, Status};
-
-/// Maximum age of a run that a new session continues; older ones are only listed.
-const OFFERED_FOR: Duration = Duration::from_secs(48 * 3600);
 
 /// What a new session does with another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +19,8 @@ pub(crate) enum SessionOffer {
     List,
     /// Continues it, if it is the only one of this kind.
     Continue,
+    /// Continues it, if it is the only one of this kind and no run stopped more recently.
+    ContinueIfNoneNewer,
 }
 
 /// Decides what a new session in this worktree and on this branch does with another run.
@@ -42,11 +40,14 @@ pub(crate) fn offer(
     }
     let same_workspace = record.folder().is_some_and(|folder| folder == worktree)
         && (record.branch.is_none() || branch.is_none() || record.branch.as_deref() == branch);
-    let is_recent = clock::age(record.updated_at, now).is_none_or(|age| age < OFFERED_FOR);
     // A run without an owner may still be in use, and a supervised command is restarted by `rerun`.
-    match stopped && record.command.is_none() && same_workspace && is_recent {
-        true => SessionOffer::Continue,
-        false => SessionOffer::List,
+    if !(stopped && record.command.is_none() && same_workspace) {
+        return SessionOffer::List;
+    }
+    match clock::age(record.updated_at, now) {
+        Some(age) if age >= LAST_WEEK => SessionOffer::List,
+        Some(age) if age >= RECENT => SessionOffer::ContinueIfNoneNewer,
+        _ => SessionOffer::Continue,
     }
 }
 
