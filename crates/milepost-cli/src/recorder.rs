@@ -32,6 +32,8 @@ pub(crate) struct Recorder {
     session: String,
     run_options: RunOptions,
     rejoin: bool,
+    /// Whether opening a completed run starts a new round.
+    new_round: bool,
     /// What to capture of the workspace; `None` if capturing is turned off.
     scope: Option<CaptureOptions>,
     /// Measures the command's memory use, once it runs.
@@ -70,6 +72,7 @@ impl Recorder {
             session,
             run_options,
             rejoin,
+            new_round: rejoin,
             scope,
             memory: Arc::default(),
             mp: None,
@@ -112,10 +115,16 @@ impl Recorder {
     ) -> (Result<Option<RecordedSave>, Error>, Option<LateCapture>) {
         let mp = match self.engine() {
             Ok(mp) => mp,
-            Err(e) => return (Err(e), None),
+            Err(e) => {
+                self.new_round = false;
+                return (Err(e), None);
+            }
         };
         let (capture, late) = self.capture_within(mp, most);
-        (self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some)), late)
+        let saved = self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some));
+        // A run that can only be opened later, while the command works in it, must not lose its tasks.
+        self.new_round = false;
+        (saved, late)
     }
 
     /// Captures the workspace for at most `most`. A slower capture arrives later, and the checkpoint says so.
@@ -261,6 +270,7 @@ impl Recorder {
 
     fn builder(&mut self) -> Result<RunBuilder, Error> {
         let builder = self.store()?.run(self.id.as_str());
+        let builder = if self.new_round { builder.new_round() } else { builder };
         Ok(builder.session(&self.session).run_options(self.run_options.clone()))
     }
 

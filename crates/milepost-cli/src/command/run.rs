@@ -36,9 +36,12 @@ use crate::supervise::{ProgramExit, SupervisedCommand};
                         Exit codes: the command's own, 128 plus the signal number if a signal ended it, 125 if milepost \
                         itself fails, 126 if the command cannot be executed, 127 if it does not exist.")]
 pub(crate) struct RunArgs {
-    /// Continue the run that --run or MILEPOST_RUN names, if it exists
+    /// Continue the run that --run or MILEPOST_RUN names, if it exists; start a new round if it is completed
     #[arg(long)]
     rejoin: bool,
+    /// With --rejoin: do not run the command if the run is already completed
+    #[arg(long, requires = "rejoin")]
+    once: bool,
     /// Interval between checkpoints: 30s, 10m or 2h [default: by profile, 30m]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     every: Option<String>,
@@ -74,6 +77,10 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let (mut recorder, session) = recorder(args, context)?;
     let run = recorder.id.clone();
     let reporter = Arc::new(Reporter::new(context.output, &run, events(args, context)?));
+    if args.once && is_completed(&run, context) {
+        reporter.already_completed();
+        return Ok(());
+    }
     for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
         reporter.warn(&format!(
             "--watch {}: no such folder; it will be watched once it exists",
@@ -131,6 +138,12 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
         ));
     }
     ending.pass_through()
+}
+
+/// Whether a run is completed. A store that cannot be read is reported by the first save.
+fn is_completed(run: &RunId, context: &Context<'_>) -> bool {
+    let state = context.open_read_only().ok().and_then(|mp| mp.store().run(run).ok()?);
+    state.and_then(|state| state.row.record.ok()).is_some_and(|record| record.status() == Status::Completed)
 }
 
 /// How long the command waits for the first capture of the workspace.

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use milepost::model::{Outcome, OutcomeResult, RunId};
+use milepost::model::{Outcome, OutcomeResult, RunId, Status};
 use serde::Serialize;
 
 use super::format::{bold, bytes, clean, counted, dim, green, red};
@@ -116,6 +116,16 @@ impl Reporter {
         self.output.message(&format!("Warning: {text}"));
     }
 
+    /// Reports that the command was not run, because its run is completed.
+    pub(crate) fn already_completed(&self) {
+        let saved = SavedDocument::none(SCHEMA, &self.run).with_status(Status::Completed);
+        self.write(&Document { saved, summary: None });
+        if !self.output.json {
+            let run = &self.run;
+            self.output.message(&format!("{run} is already completed; the command was not run"));
+        }
+    }
+
     /// Reports the end of the command.
     pub(crate) fn ended(&self, saved: Option<&RecordedSave>, summary: &Summary) {
         self.clear();
@@ -132,23 +142,26 @@ impl Reporter {
     }
 
     fn document(&self, saved: Option<&RecordedSave>, summary: Option<&Summary>) {
-        if !self.output.json && self.events.is_none() {
-            return;
-        }
         let saved = match saved {
             Some(SaveResult::Stored(saved)) => SavedDocument::saved(SCHEMA, saved),
             Some(SaveResult::Queued(run, queued)) => SavedDocument::queued(SCHEMA, queued, run),
             None => SavedDocument::none(SCHEMA, &self.run),
         };
-        let document = Document { saved, summary };
-        match (&self.events, serde_json::to_string(&document)) {
+        self.write(&Document { saved, summary });
+    }
+
+    fn write(&self, document: &Document<'_>) {
+        if !self.output.json && self.events.is_none() {
+            return;
+        }
+        match (&self.events, serde_json::to_string(document)) {
             (Some(file), Ok(line)) => {
                 let line = format!("{}\n", escape::json(&line));
                 let mut file = file.lock().unwrap_or_else(|e| e.into_inner());
                 // One write, so a reader never sees a partial line. A failed write must not stop the command.
                 let _ = file.write_all(line.as_bytes());
             }
-            _ => self.output.write_json_line(&document),
+            _ => self.output.write_json_line(document),
         }
     }
 }

@@ -122,6 +122,57 @@ fn a_run_is_rejoined_only_without_a_live_owner() {
 }
 
 #[test]
+fn a_completed_run_starts_a_new_round_unless_once() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("{milepost} task is t done || {milepost} -q task run t -- echo worked");
+    let night = |flags: &[&str]| {
+        let args = [&["run", "--rejoin", "--run", "nightly"], flags, &["--", "sh", "-c", &script]].concat();
+        env.run(&args).exits(0)
+    };
+    assert_eq!(night(&["--once"]).stdout, "worked\n");
+    let once = night(&["--once"]);
+    assert_eq!(
+        (once.stdout.as_str(), once.stderr.as_str()),
+        ("", "nightly is already completed; the command was not run\n")
+    );
+    assert_eq!(night(&["--once", "-q"]).stderr, "");
+    let line: Value = serde_json::from_str(&night(&["--once", "--json"]).stderr).unwrap();
+    assert_eq!((&line["run_id"], &line["status"]), (&json!("nightly"), &json!("completed")));
+    assert_eq!((&line["snapshot_id"], &line["summary"]), (&Value::Null, &Value::Null));
+    let saves = |env: &TestEnvironment| env.json(&["runs", "nightly"])["runs"][0]["checkpoints"].clone();
+    assert_eq!(saves(&env), 3);
+    // What was recorded after the end belongs to the first round.
+    env.run(&["note", "--run", "nightly", "after the end"]).exits(0);
+    assert_eq!(night(&[]).stdout, "worked\n");
+    let list = env.json(&["list", "--run", "nightly"])["checkpoints"].clone();
+    let statuses: Vec<_> = list.as_array().unwrap().iter().rev().map(|c| c["status"].clone()).collect();
+    let (open, done) = (json!("in_progress"), json!("completed"));
+    assert_eq!(statuses, [&open, &open, &done, &done, &open, &open, &done].map(Clone::clone));
+    assert_eq!(env.json(&["show", "nightly@4"])["checkpoint"]["log"][0]["text"], "after the end");
+    assert_eq!(env.json(&["show", "nightly@5"])["checkpoint"]["tasks"], json!([]));
+    // A failed round is continued.
+    env.run(&["run", "--rejoin", "--run", "nightly", "--", "sh", "-c", &format!("{script}; exit 3")])
+        .exits(3);
+    assert_eq!(night(&[]).stdout, "");
+    env.run(&["run", "--once", "--run", "nightly", "--", "true"]).exits(2);
+}
+
+#[test]
+fn a_round_waits_until_the_previous_command_has_ended() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("{milepost} -q finish >&2; echo ready; exec sleep 600");
+    let (mut child, _out) = started(&env, &["run", "--rejoin", "--run", "r", "--", "sh", "-c", &script]);
+    assert_eq!(env.json(&["runs", "r"])["runs"][0]["status"], "completed");
+    let ran = env.run(&["run", "--rejoin", "--run", "r", "--json", "--", "true"]).exits(125);
+    assert_eq!(ran.reason(), "resume_run_active");
+    send(&child, Signal::TERM);
+    child.wait().unwrap();
+    env.run(&["run", "--rejoin", "--run", "r", "--", "true"]).exits(0);
+}
+
+#[test]
 fn signals_reach_the_command_and_a_last_checkpoint_is_saved() {
     for (signal, name, code) in [
         (Signal::TERM, "TERM", 143),

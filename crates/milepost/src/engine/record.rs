@@ -8,7 +8,7 @@ use super::compose::OUTCOMES;
 use super::request::redact_changes;
 use super::{Due, Milepost, RunOptions, change};
 use crate::Error;
-use crate::model::{Change, Item, RunId, RunRecord, WriteToken};
+use crate::model::{Change, Item, RunId, RunRecord, Status, TaskStatus, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
@@ -62,6 +62,9 @@ impl Milepost {
             record.updated_at = moment.at;
             record.heartbeat = Some(moment.at);
             record.interruption = None;
+            if record.status == Status::Completed && changes.iter().any(begins_task) {
+                record.reopen();
+            }
             remember_commit(&mut record, &token, 0, false);
             let (consume, push) = if full {
                 (known, fold_into_record(&mut record, items))
@@ -96,6 +99,11 @@ impl Milepost {
         let (run_options, _) = allow.redact_value(run_options.clone(), "run_options")?;
         Ok((Cow::Owned(changes), Cow::Owned(run_options)))
     }
+}
+
+/// Whether a change begins a task. The work of a run is then no longer completed.
+fn begins_task(change: &Change) -> bool {
+    matches!(change, Change::Task(task) if task.status == TaskStatus::InProgress)
 }
 
 /// Folds items into the record. Returns the newest outcomes, which a record cannot contain.

@@ -23,6 +23,8 @@ pub(crate) enum SaveCondition {
     Open,
     /// The run is in progress: a heartbeat does not apply to idle work.
     InProgress,
+    /// The run is completed.
+    Completed,
 }
 
 impl SaveCondition {
@@ -30,6 +32,7 @@ impl SaveCondition {
         match self {
             Self::Open => !status.is_terminal(),
             Self::InProgress => status == Status::InProgress,
+            Self::Completed => status == Status::Completed,
         }
     }
 }
