@@ -11,7 +11,7 @@ use milepost::internal::capture::{CaptureBaseline, CaptureOptions, PeakWatch, Pr
 use milepost::internal::engine::Outbox;
 use milepost::internal::engine::RunOptions;
 use milepost::internal::model::CaptureWhen;
-use milepost::model::{Profile, RunId, RunRecord, Source, Status};
+use milepost::model::{Outcome, Profile, RunId, RunRecord, Source, Status};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, Run, RunBuilder, Save, Saved, Settings};
 
@@ -19,6 +19,9 @@ use crate::context::{Context, SaveResult, save_or_enqueue};
 
 /// Where a checkpoint of the run ended up.
 pub(crate) type RecordedSave = SaveResult<Saved>;
+
+/// Returns the output of the running command so far, if there is any.
+pub(crate) type OutputSoFar = Box<dyn Fn() -> Option<Outcome> + Send>;
 
 /// Saves the checkpoints of one run.
 pub(crate) struct Recorder {
@@ -38,6 +41,10 @@ pub(crate) struct Recorder {
     scope: Option<CaptureOptions>,
     /// Measures the command's memory use, once it runs.
     pub(crate) memory: Arc<OnceLock<Arc<PeakWatch>>>,
+    /// The command's output, once it runs, if it can be read.
+    pub(crate) output_so_far: Option<OutputSoFar>,
+    /// The output in the newest checkpoint.
+    saved_output: String,
     /// The store, once it is open.
     mp: Option<Milepost>,
     /// The run, once it is open.
@@ -75,6 +82,8 @@ impl Recorder {
             new_round: rejoin,
             scope,
             memory: Arc::default(),
+            output_so_far: None,
+            saved_output: String::new(),
             mp: None,
             run: None,
             checkpoints: 0,
@@ -156,13 +165,30 @@ impl Recorder {
 
     /// Saves a capture that finished after the command had started.
     pub(crate) fn save_late(&mut self, capture: WorkspaceCapture) -> Result<Option<RecordedSave>, Error> {
-        self.save_or_enqueue(Save::new().reason("late_capture"), Some(capture), Run::save_by_timer)
+        self.save_with_output(Save::new().reason("late_capture"), Some(capture))
     }
 
     /// Makes a periodic checkpoint. Does nothing for a run that the command itself has ended.
     pub(crate) fn tick(&mut self) -> Result<Option<RecordedSave>, Error> {
         let capture = self.capture_if_due(Source::Timer)?;
-        self.save_or_enqueue(Save::new().source(Source::Timer), capture, Run::save_by_timer)
+        self.save_with_output(Save::new().source(Source::Timer), capture)
+    }
+
+    /// Saves as a timer does, with the command's output if it has changed since the last checkpoint.
+    fn save_with_output(
+        &mut self,
+        mut save: Save,
+        capture: Option<WorkspaceCapture>,
+    ) -> Result<Option<RecordedSave>, Error> {
+        let output = self.output_so_far.as_ref().and_then(|output| output());
+        let Some(output) = output.filter(|output| output.summary != self.saved_output) else {
+            return self.save_or_enqueue(save, capture, Run::save_by_timer);
+        };
+        let text = output.summary.clone();
+        save.draft_mut().command_outcomes.push(output);
+        let saved = self.save_or_enqueue(save, capture, Run::save_by_timer)?;
+        self.saved_output = text;
+        Ok(saved)
     }
 
     /// Saves a checkpoint in the store or the outbox.

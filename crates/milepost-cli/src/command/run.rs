@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -19,17 +19,19 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{LateCapture, RecordedSave, Recorder};
-use crate::supervise::{ProgramExit, SupervisedCommand};
+use crate::supervise::{OutputFiles, ProgramExit, SupervisedCommand};
 
 /// Run a command and save checkpoints while it runs
 ///
 /// Saves a first checkpoint, one per interval, and a last one when the command ends, each with the state of
 /// the workspace: git, watched folders, memory, and every file touched so far. The command keeps its own
-/// streams, signals and exit code. MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION tell milepost commands
+/// streams, signals and exit code. If its output goes to a file, by a redirection or with --log, checkpoints
+/// contain the end of it. MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION tell milepost commands
 /// inside it which run to use.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost run -- make all\n  \
                         milepost run --watch docs --events events.jsonl -- ./agent.sh\n  \
+                        milepost run --log build.log -- make all\n  \
                         milepost run --rejoin --run nightly --every 10m -- ./nightly.sh\n\n\
                         Intervals that work well: 10 to 15 minutes for work of less than an hour, 15 to 20 minutes up \
                         to 3 hours, 20 to 30 minutes up to 6 hours, then 30 minutes.\n\n\
@@ -57,6 +59,9 @@ pub(crate) struct RunArgs {
     /// Append one line of JSON per checkpoint to this file
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     events: Option<PathBuf>,
+    /// Send the command's output to this file, and keep its end with each checkpoint
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    log: Option<PathBuf>,
     /// Do not record git, watched folders or memory
     #[arg(long)]
     no_capture: bool,
@@ -74,7 +79,8 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<()> {
 
 fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let every = args.every.as_deref().map(interval).transpose()?;
-    let (mut recorder, session) = recorder(args, context)?;
+    let log = log(args, context)?;
+    let (mut recorder, session) = recorder(args, context, log.as_ref())?;
     let run = recorder.id.clone();
     let reporter = Arc::new(Reporter::new(context.output, &run, events(args, context)?));
     if args.once && is_completed(&run, context) {
@@ -102,6 +108,11 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let command_line = SupervisedCommand::new(&args.command, &context.config.redact_allow);
     let mut command = command_line.command();
     command.envs(context.child_environment(&run)).env("MILEPOST_SESSION", &session);
+    let output = Arc::new(log.unwrap_or_else(OutputFiles::redirected));
+    output.attach(&mut command).map_err(|e| command_line.start_error(&e))?;
+    if output.can_keep() {
+        saver.lock().output_so_far = Some(Box::new(command_line.output_so_far(output.clone())));
+    }
     let mut timer = None;
     // The memory watch and the timer run in the background; the command does not wait for them.
     let ended = crate::supervise::run(command, |pid| {
@@ -116,7 +127,7 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
         watch.peak()
     });
     let peak = peak.filter(|peak| *peak > 0);
-    let mut outcome = command_line.outcome(&ended, String::new());
+    let mut outcome = command_line.outcome(&ended, output.end(&context.config.redact_allow));
     if let Some(raw) = peak.and_then(|peak| RawJson::of(&peak).ok()) {
         outcome.extra.set("peak_rss", raw);
     }
@@ -126,6 +137,8 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let last = warn_unless_strict(last, args, &saver.reporter, "the command had already ended");
     let mut summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints);
     (summary.files_modified, summary.peak_rss) = (recorder.touched, peak);
+    summary.log.clone_from(&args.log);
+    summary.output_kept = output.can_keep();
     // If the command did not start, that error takes precedence over a failed save.
     let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let newest = last.as_ref().ok().and_then(Option::as_ref).or(first.as_ref());
@@ -161,6 +174,13 @@ fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>> {
     Ok(Some(options.open(path).map_err(Error::file(path, "written"))?))
 }
 
+/// Opens the file that `--log` names, for the same reason.
+fn log(args: &RunArgs, context: &Context<'_>) -> Result<Option<OutputFiles>> {
+    let Some(path) = &args.log else { return Ok(None) };
+    super::refuse_link(path, context)?;
+    Ok(Some(OutputFiles::log(path).map_err(Error::file(path, "written"))?))
+}
+
 /// Parses the interval of `--every`, which must be longer than 0.
 fn interval(text: &str) -> Result<Duration> {
     match duration(text) {
@@ -173,7 +193,7 @@ fn interval(text: &str) -> Result<Duration> {
     .map_err(|failure| failure.with_hint("use an interval such as 30s, 10m or 2h"))
 }
 
-fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)> {
+fn recorder(args: &RunArgs, context: &Context<'_>, log: Option<&OutputFiles>) -> Result<(Recorder, String)> {
     let config = &context.config;
     // Inside another `run`, the environment names the outer run. It counts only with `--rejoin`.
     let named = config.run.clone().filter(|_| config.run_by_flag || args.rejoin);
@@ -200,6 +220,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)>
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let scope = context.capture_options().filter(|_| !args.no_capture).map(|mut scope| {
         scope.watch_in_run.extend(args.watch.iter().map(absolute));
+        scope.exclude.extend(log.and_then(OutputFiles::log_path).map(Path::to_owned));
         scope
     });
     let recorder = Recorder::new(context, settings, run, session.clone(), run_options, args.rejoin, scope);

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -34,6 +35,12 @@ pub(crate) struct Summary {
     pub(crate) files_modified: Option<u64>,
     /// The largest observed memory usage, in bytes.
     pub(crate) peak_rss: Option<u64>,
+    /// Where the command's output was sent.
+    #[serde(skip)]
+    pub(crate) log: Option<PathBuf>,
+    /// Whether the end of the command's output is in the checkpoints.
+    #[serde(skip)]
+    pub(crate) output_kept: bool,
     #[serde(skip)]
     words: String,
 }
@@ -50,7 +57,9 @@ impl Summary {
             checkpoints,
             files_modified: None,
             peak_rss: None,
-            words: outcome.summary.clone(),
+            log: None,
+            output_kept: false,
+            words: ending.map(ProgramExit::describe).unwrap_or_default(),
         }
     }
 
@@ -64,7 +73,14 @@ impl Summary {
         let mut parts = vec![format!("{ending} after {took}"), counted(self.checkpoints, "checkpoint")];
         parts.extend(self.files_modified.map(|n| format!("{} touched", counted(n, "file"))));
         parts.extend(self.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
-        format!("{} {}\n{}", bold("milepost:"), parts.join(", "), dim(&format!("  milepost summary {run}")))
+        parts.extend(self.log.as_ref().map(|log| format!("output in {}", clean(&log.to_string_lossy()))));
+        let mut text = format!("{} {}\n", bold("milepost:"), parts.join(", "));
+        text.push_str(&dim(&format!("  milepost summary {run}")));
+        if !self.output_kept && self.result == OutcomeResult::Fail {
+            let hint = "  To keep the end of its output, add --log FILE, or redirect it to a file";
+            text.push_str(&format!("\n{}", dim(hint)));
+        }
+        text
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs another program in the foreground, and passes its streams, signals and exit code through. Takes a
 //! command and returns how it ended. Knows nothing about checkpoints and prints nothing itself.
 
+mod output_files;
 mod signals;
 mod tail;
 
@@ -8,11 +9,13 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 use std::time::Instant;
 
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
 use milepost::{AllowList, ReasonCode};
 
+pub(crate) use self::output_files::OutputFiles;
 use self::signals::Signals;
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -102,14 +105,21 @@ impl<'a> SupervisedCommand<'a> {
             }
             Err(e) => (OutcomeResult::Fail, Some("not_started".into()), e.to_string()),
         };
-        Outcome {
-            duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            kind: OutcomeKind::Shell,
-            name: self.name(),
-            reason_code,
-            result,
-            summary: if tail.is_empty() { short } else { tail },
-            extra: Default::default(),
+        let summary = if tail.is_empty() { short } else { tail };
+        shell_outcome(self.name(), self.begun, result, reason_code, summary)
+    }
+
+    /// A function that returns the output of the running command so far, as checkpoints record it; `None` if
+    /// there is none.
+    pub(crate) fn output_so_far(
+        &self,
+        output: Arc<OutputFiles>,
+    ) -> impl Fn() -> Option<Outcome> + Send + 'static {
+        let (name, begun, allow) = (self.name(), self.begun, self.allow.clone());
+        move || {
+            let end = Some(output.end(&allow)).filter(|end| !end.is_empty())?;
+            let reason = Some("running".to_owned());
+            Some(shell_outcome(name.clone(), begun, OutcomeResult::Warn, reason, end))
         }
     }
 
@@ -127,6 +137,24 @@ impl<'a> SupervisedCommand<'a> {
             ),
         };
         CommandError::new(ReasonCode::Usage, format!("{program} {what}: {e}")).with_exit(exit).with_hint(hint)
+    }
+}
+
+fn shell_outcome(
+    name: String,
+    begun: Instant,
+    result: OutcomeResult,
+    reason_code: Option<String>,
+    summary: String,
+) -> Outcome {
+    Outcome {
+        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        kind: OutcomeKind::Shell,
+        name,
+        reason_code,
+        result,
+        summary,
+        extra: Default::default(),
     }
 }
 

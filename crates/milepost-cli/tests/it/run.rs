@@ -300,7 +300,7 @@ fn a_command_runs_without_a_usable_store_unless_strict() {
     assert_eq!(ran.stdout, "worked\n");
     let warnings =
         ran.stderr.lines().filter(|line| line.starts_with("Warning: milepost cannot save")).count();
-    assert_eq!((warnings, ran.stderr.lines().count()), (2, 4), "and the summary: {ran:#?}");
+    assert_eq!((warnings, ran.stderr.lines().count()), (2, 5), "and the summary: {ran:#?}");
     assert_eq!(env.run(&["run", "-q", "--", "true"]).exits(0).stderr, "");
     let ran = env.run(&["run", "--strict", "--json", "--", "touch", "started"]).exits(125);
     assert!(!env.project().join("started").exists(), "{ran:#?}");
