@@ -49,6 +49,8 @@ pub(crate) struct Recorder {
     mp: Option<Milepost>,
     /// The run, once it is open.
     run: Option<Run>,
+    /// Whether the run was removed, so that nothing may be saved any more.
+    discarded: bool,
     /// Number of checkpoints made.
     pub(crate) checkpoints: u64,
     /// Number of files touched, from the newest checkpoint that reports it.
@@ -86,6 +88,7 @@ impl Recorder {
             saved_output: String::new(),
             mp: None,
             run: None,
+            discarded: false,
             checkpoints: 0,
             touched: None,
         }
@@ -113,6 +116,28 @@ impl Recorder {
     pub(crate) fn recorded_status(&self) -> Option<Status> {
         let state = self.run.as_ref()?.milepost().store().run(&self.id).ok()??;
         state.row.record.ok().map(|record| record.status())
+    }
+
+    /// Number of checkpoints in this session, including those that the command saved itself.
+    pub(crate) fn session_checkpoints(&self) -> Option<u64> {
+        let state = self.run.as_ref()?.milepost().store().run(&self.id).ok()??;
+        let record = state.row.record.ok()?;
+        (record.session_id() == Some(&self.session)).then(|| record.session_checkpoints())
+    }
+
+    /// Removes the run if this recorder created it and nothing happened in it. Returns false if the run
+    /// remains, or if its first checkpoint is in the outbox.
+    pub(crate) fn discard(&mut self) -> bool {
+        let removed = match &self.run {
+            None => self.checkpoints == 0,
+            Some(run) => {
+                let state = run.milepost().store().run(&self.id).ok().flatten();
+                let is_unused = state.is_some_and(|state| state.row.count <= 1 && state.items.is_empty());
+                !run.rejoined() && is_unused && run.milepost().delete(&self.id).is_ok()
+            }
+        };
+        self.discarded = removed;
+        removed
     }
 
     /// Opens the run with its first checkpoint. The capture may take at most `most`, because the command
@@ -238,6 +263,9 @@ impl Recorder {
         capture: Option<WorkspaceCapture>,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<RecordedSave>, Error> {
+        if self.discarded {
+            return Ok(None);
+        }
         save = save.capture(capture.map(Box::new));
         let stored = self.save_in_store(save.clone(), how);
         let result = save_or_enqueue(stored, self.outbox.as_ref(), &self.settings, || {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use milepost::internal::capture::PeakWatch;
 use milepost::internal::error_chain;
 use milepost::internal::trigger::Timer;
-use milepost::model::{Outcome, Profile, RawJson, RunId, Source, Status};
+use milepost::model::{Interruption, InterruptionKind, Outcome, Profile, RawJson, RunId, Source, Status};
 use milepost::{Error, ReasonCode, Save};
 
 use crate::config::duration;
@@ -122,6 +122,11 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     if let Some(timer) = timer {
         timer.stop();
     }
+    if let Err(e) = &ended
+        && saver.lock().discard()
+    {
+        return Err(command_line.start_error(e));
+    }
     let peak = memory.get().map(|watch| {
         watch.stop();
         watch.peak()
@@ -136,6 +141,7 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let last = recorder.save(last_save(&ended, recorded_status, outcome.clone()));
     let last = warn_unless_strict(last, args, &saver.reporter, "the command had already ended");
     let mut summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints);
+    summary.session_checkpoints = recorder.session_checkpoints();
     (summary.files_modified, summary.peak_rss) = (recorder.touched, peak);
     summary.log.clone_from(&args.log);
     summary.output_kept = output.can_keep();
@@ -311,24 +317,34 @@ impl PeriodicSaver {
 }
 
 /// The last checkpoint, with the outcome of the command. If the command succeeded after pausing or ending the
-/// run itself, the run keeps that status. If the command was killed, its work is unfinished: the run keeps
-/// its status, its owner is dead, and it can be resumed.
+/// run itself, the run keeps that status. If the command was killed or interrupted, its work is unfinished:
+/// the run keeps its status, its owner is dead, and it can be resumed.
 fn last_save(
     ended: &std::io::Result<ProgramExit>,
     recorded_status: Option<Status>,
     outcome: Outcome,
 ) -> Save {
     let ending = ended.as_ref().ok();
-    let killed = ending.is_some_and(|ending| ending.signal().is_some());
+    let stopped = ending.and_then(interruption);
     let status = match (ending.is_some_and(ProgramExit::passed), recorded_status) {
-        (false, recorded_status) if killed => recorded_status.unwrap_or(Status::InProgress),
+        (false, recorded_status) if stopped.is_some() => recorded_status.unwrap_or(Status::InProgress),
         (false, _) => Status::Failed,
         (true, Some(own)) if own != Status::InProgress => own,
         (true, _) => Status::Completed,
     };
-    let bad = killed || status == Status::Failed;
+    let bad = stopped.is_some() || status == Status::Failed;
     let source = if bad { Source::ErrorBoundary } else { Source::Manual };
     let mut save = Save::new().source(source).status(status).reason("child_exit");
     save.draft_mut().command_outcomes.push(outcome);
-    save.last_of_session()
+    save.interruption(stopped.filter(|_| !status.is_terminal())).last_of_session()
+}
+
+/// Why the work of a command stopped, if it was interrupted by the user or ended by a signal.
+fn interruption(ending: &ProgramExit) -> Option<Interruption> {
+    let at = milepost::Clock::now(&milepost::internal::clock::SystemClock);
+    if ending.interrupted() {
+        return Some(Interruption { class: InterruptionKind::Interrupted, at, detail: None });
+    }
+    let detail = Some(ending.signal_name()?);
+    Some(Interruption { class: InterruptionKind::ProcessCrash, at, detail })
 }

@@ -31,6 +31,9 @@ pub(crate) struct Summary {
     signal: Option<i32>,
     /// Number of checkpoints saved for this command.
     checkpoints: u64,
+    /// Number of checkpoints in this session, including those that the command saved itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_checkpoints: Option<u64>,
     /// Number of files touched since the run began. Null without a capture.
     pub(crate) files_modified: Option<u64>,
     /// The largest observed memory usage, in bytes.
@@ -55,11 +58,16 @@ impl Summary {
             exit: ending.map(ProgramExit::code),
             signal: ending.and_then(ProgramExit::signal),
             checkpoints,
+            session_checkpoints: None,
             files_modified: None,
             peak_rss: None,
             log: None,
             output_kept: false,
-            words: ending.map(ProgramExit::describe).unwrap_or_default(),
+            words: match ending {
+                Some(ending) if ending.interrupted() => "interrupted".to_owned(),
+                Some(ending) => ending.describe(),
+                None => String::new(),
+            },
         }
     }
 
@@ -70,12 +78,16 @@ impl Summary {
             OutcomeResult::Pass => green(&clean(&self.words)),
             _ => red(&clean(&self.words)),
         };
-        let mut parts = vec![format!("{ending} after {took}"), counted(self.checkpoints, "checkpoint")];
+        let checkpoints = match self.session_checkpoints {
+            Some(n) => format!("{} in this session", counted(n, "checkpoint")),
+            None => counted(self.checkpoints, "checkpoint"),
+        };
+        let mut parts = vec![format!("{ending} after {took}")];
         parts.extend(self.files_modified.map(|n| format!("{} touched", counted(n, "file"))));
         parts.extend(self.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
         parts.extend(self.log.as_ref().map(|log| format!("output in {}", clean(&log.to_string_lossy()))));
         let mut text = format!("{} {}\n", bold("milepost:"), parts.join(", "));
-        text.push_str(&dim(&format!("  milepost summary {run}")));
+        text.push_str(&dim(&format!("  {checkpoints}: milepost summary {run}")));
         if !self.output_kept && self.result == OutcomeResult::Fail {
             let hint = "  To keep the end of its output, add --log FILE, or redirect it to a file";
             text.push_str(&format!("\n{}", dim(hint)));

@@ -25,29 +25,43 @@ const NAME: usize = 200;
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ProgramExit(ExitStatus);
+pub(crate) struct ProgramExit {
+    status: ExitStatus,
+    /// Whether it ended because the user interrupted it.
+    interrupted: bool,
+}
 
 impl ProgramExit {
     /// The exit code as shells report it: 128 plus the signal's number if a signal ended the program.
     pub(crate) fn code(&self) -> u8 {
-        let by_signal = self.0.signal().map(|n| 128 + n);
-        self.0.code().or(by_signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+        let by_signal = self.status.signal().map(|n| 128 + n);
+        self.status.code().or(by_signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
     /// The signal that ended it.
     pub(crate) fn signal(&self) -> Option<i32> {
-        self.0.signal()
+        self.status.signal()
+    }
+
+    /// The name of the signal that ended it.
+    pub(crate) fn signal_name(&self) -> Option<String> {
+        self.signal().map(signals::name)
+    }
+
+    /// Whether the user interrupted it, for example with Ctrl-C, and it did not succeed.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// Whether it succeeded.
     pub(crate) fn passed(&self) -> bool {
-        self.0.success()
+        self.status.success()
     }
 
     /// Describes for people how it ended.
     pub(crate) fn describe(&self) -> String {
-        match self.0.signal() {
-            Some(n) => format!("ended by {}", signals::name(n)),
+        match self.signal_name() {
+            Some(name) => format!("ended by {name}"),
             None => format!("exit {}", self.code()),
         }
     }
@@ -101,7 +115,9 @@ impl<'a> SupervisedCommand<'a> {
                     Some(n) => format!("signal_{n}"),
                     None => format!("exit_{}", ending.code()),
                 };
-                (OutcomeResult::Fail, Some(reason), ending.describe())
+                // A command that the user interrupted has not failed.
+                let result = if ending.interrupted() { OutcomeResult::Warn } else { OutcomeResult::Fail };
+                (result, Some(reason), ending.describe())
             }
             Err(e) => (OutcomeResult::Fail, Some("not_started".into()), e.to_string()),
         };
@@ -164,7 +180,7 @@ pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result
     let mut signals = Signals::catch()?;
     let mut child = command.spawn()?;
     started(child.id());
-    signals.wait_for(&mut child).map(ProgramExit)
+    signals.wait_for(&mut child)
 }
 
 /// Like `run`, but also returns the end of the program's output.
@@ -175,7 +191,7 @@ pub(crate) fn run_with_tail(mut command: Command, allow: &AllowList) -> (io::Res
         let (mut child, copying) = tail::spawn(&mut command)?;
         let status = signals.wait_for(&mut child);
         end = copying.end(allow);
-        status.map(ProgramExit)
+        status
     };
     let ended = supervised();
     (ended, end)

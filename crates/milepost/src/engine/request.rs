@@ -209,6 +209,12 @@ impl Save {
         &mut self.draft
     }
 
+    /// Sets why the work of the run stopped.
+    pub fn interruption(mut self, interruption: Option<Interruption>) -> Self {
+        self.interruption = interruption;
+        self
+    }
+
     /// Marks the checkpoint as the last of its session.
     pub fn last_of_session(mut self) -> Self {
         self.last_of_session = true;

@@ -349,6 +349,12 @@ impl RunRecord {
         self.session.as_ref().map(|session| session.id.as_str())
     }
 
+    /// Returns the number of checkpoints of the newest session.
+    #[cfg(feature = "internal")]
+    pub fn session_checkpoints(&self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.checkpoints)
+    }
+
     /// Returns the total duration of all sessions, in milliseconds.
     pub fn total_ms(&self) -> u64 {
         self.earlier_ms.saturating_add(self.session.as_ref().map_or(0, |s| s.elapsed_ms))
