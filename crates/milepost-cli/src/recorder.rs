@@ -11,7 +11,7 @@ use milepost::internal::capture::{CaptureBaseline, CaptureOptions, PeakWatch, Pr
 use milepost::internal::engine::Outbox;
 use milepost::internal::engine::RunOptions;
 use milepost::internal::model::CaptureWhen;
-use milepost::model::{Profile, RunId, RunRecord, Source, Status};
+use milepost::model::{Outcome, Profile, RunId, RunRecord, Source, Status};
 use milepost::store::{OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost, Run, RunBuilder, Save, Saved, Settings};
 
@@ -19,6 +19,9 @@ use crate::context::{Context, SaveResult, save_or_enqueue};
 
 /// Where a checkpoint of the run ended up.
 pub(crate) type RecordedSave = SaveResult<Saved>;
+
+/// Returns the output of the running command so far, if there is any.
+pub(crate) type OutputSoFar = Box<dyn Fn() -> Option<Outcome> + Send>;
 
 /// Saves the checkpoints of one run.
 pub(crate) struct Recorder {
@@ -32,14 +35,22 @@ pub(crate) struct Recorder {
     session: String,
     run_options: RunOptions,
     rejoin: bool,
+    /// Whether opening a completed run starts a new round.
+    new_round: bool,
     /// What to capture of the workspace; `None` if capturing is turned off.
     scope: Option<CaptureOptions>,
     /// Measures the command's memory use, once it runs.
     pub(crate) memory: Arc<OnceLock<Arc<PeakWatch>>>,
+    /// The command's output, once it runs, if it can be read.
+    pub(crate) output_so_far: Option<OutputSoFar>,
+    /// The output in the newest checkpoint.
+    saved_output: String,
     /// The store, once it is open.
     mp: Option<Milepost>,
     /// The run, once it is open.
     run: Option<Run>,
+    /// Whether the run was removed, so that nothing may be saved any more.
+    discarded: bool,
     /// Number of checkpoints made.
     pub(crate) checkpoints: u64,
     /// Number of files touched, from the newest checkpoint that reports it.
@@ -70,10 +81,14 @@ impl Recorder {
             session,
             run_options,
             rejoin,
+            new_round: rejoin,
             scope,
             memory: Arc::default(),
+            output_so_far: None,
+            saved_output: String::new(),
             mp: None,
             run: None,
+            discarded: false,
             checkpoints: 0,
             touched: None,
         }
@@ -103,6 +118,28 @@ impl Recorder {
         state.row.record.ok().map(|record| record.status())
     }
 
+    /// Number of checkpoints in this session, including those that the command saved itself.
+    pub(crate) fn session_checkpoints(&self) -> Option<u64> {
+        let state = self.run.as_ref()?.milepost().store().run(&self.id).ok()??;
+        let record = state.row.record.ok()?;
+        (record.session_id() == Some(&self.session)).then(|| record.session_checkpoints())
+    }
+
+    /// Removes the run if this recorder created it and nothing happened in it. Returns false if the run
+    /// remains, or if its first checkpoint is in the outbox.
+    pub(crate) fn discard(&mut self) -> bool {
+        let removed = match &self.run {
+            None => self.checkpoints == 0,
+            Some(run) => {
+                let state = run.milepost().store().run(&self.id).ok().flatten();
+                let is_unused = state.is_some_and(|state| state.row.count <= 1 && state.items.is_empty());
+                !run.rejoined() && is_unused && run.milepost().delete(&self.id).is_ok()
+            }
+        };
+        self.discarded = removed;
+        removed
+    }
+
     /// Opens the run with its first checkpoint. The capture may take at most `most`, because the command
     /// waits for it.
     pub(crate) fn save_first(
@@ -112,10 +149,16 @@ impl Recorder {
     ) -> (Result<Option<RecordedSave>, Error>, Option<LateCapture>) {
         let mp = match self.engine() {
             Ok(mp) => mp,
-            Err(e) => return (Err(e), None),
+            Err(e) => {
+                self.new_round = false;
+                return (Err(e), None);
+            }
         };
         let (capture, late) = self.capture_within(mp, most);
-        (self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some)), late)
+        let saved = self.save_or_enqueue(save, capture, |run, save| run.save(save).map(Some));
+        // A run that can only be opened later, while the command works in it, must not lose its tasks.
+        self.new_round = false;
+        (saved, late)
     }
 
     /// Captures the workspace for at most `most`. A slower capture arrives later, and the checkpoint says so.
@@ -147,13 +190,30 @@ impl Recorder {
 
     /// Saves a capture that finished after the command had started.
     pub(crate) fn save_late(&mut self, capture: WorkspaceCapture) -> Result<Option<RecordedSave>, Error> {
-        self.save_or_enqueue(Save::new().reason("late_capture"), Some(capture), Run::save_by_timer)
+        self.save_with_output(Save::new().reason("late_capture"), Some(capture))
     }
 
     /// Makes a periodic checkpoint. Does nothing for a run that the command itself has ended.
     pub(crate) fn tick(&mut self) -> Result<Option<RecordedSave>, Error> {
         let capture = self.capture_if_due(Source::Timer)?;
-        self.save_or_enqueue(Save::new().source(Source::Timer), capture, Run::save_by_timer)
+        self.save_with_output(Save::new().source(Source::Timer), capture)
+    }
+
+    /// Saves as a timer does, with the command's output if it has changed since the last checkpoint.
+    fn save_with_output(
+        &mut self,
+        mut save: Save,
+        capture: Option<WorkspaceCapture>,
+    ) -> Result<Option<RecordedSave>, Error> {
+        let output = self.output_so_far.as_ref().and_then(|output| output());
+        let Some(output) = output.filter(|output| output.summary != self.saved_output) else {
+            return self.save_or_enqueue(save, capture, Run::save_by_timer);
+        };
+        let text = output.summary.clone();
+        save.draft_mut().command_outcomes.push(output);
+        let saved = self.save_or_enqueue(save, capture, Run::save_by_timer)?;
+        self.saved_output = text;
+        Ok(saved)
     }
 
     /// Saves a checkpoint in the store or the outbox.
@@ -203,6 +263,9 @@ impl Recorder {
         capture: Option<WorkspaceCapture>,
         how: impl Fn(&Run, Save) -> Result<Option<Saved>, Error>,
     ) -> Result<Option<RecordedSave>, Error> {
+        if self.discarded {
+            return Ok(None);
+        }
         save = save.capture(capture.map(Box::new));
         let stored = self.save_in_store(save.clone(), how);
         let result = save_or_enqueue(stored, self.outbox.as_ref(), &self.settings, || {
@@ -261,6 +324,7 @@ impl Recorder {
 
     fn builder(&mut self) -> Result<RunBuilder, Error> {
         let builder = self.store()?.run(self.id.as_str());
+        let builder = if self.new_round { builder.new_round() } else { builder };
         Ok(builder.session(&self.session).run_options(self.run_options.clone()))
     }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use milepost::internal::capture::PeakWatch;
 use milepost::internal::error_chain;
 use milepost::internal::trigger::Timer;
-use milepost::model::{Outcome, Profile, RawJson, RunId, Source, Status};
+use milepost::model::{Interruption, InterruptionKind, Outcome, Profile, RawJson, RunId, Source, Status};
 use milepost::{Error, ReasonCode, Save};
 
 use crate::config::duration;
@@ -19,26 +19,31 @@ use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::supervised::{Reporter, Summary};
 use crate::recorder::{LateCapture, RecordedSave, Recorder};
-use crate::supervise::{ProgramExit, SupervisedCommand};
+use crate::supervise::{OutputFiles, ProgramExit, SupervisedCommand};
 
 /// Run a command and save checkpoints while it runs
 ///
 /// Saves a first checkpoint, one per interval, and a last one when the command ends, each with the state of
 /// the workspace: git, watched folders, memory, and every file touched so far. The command keeps its own
-/// streams, signals and exit code. MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION tell milepost commands
+/// streams, signals and exit code. If its output goes to a file, by a redirection or with --log, checkpoints
+/// contain the end of it. MILEPOST_RUN, MILEPOST_STORE and MILEPOST_SESSION tell milepost commands
 /// inside it which run to use.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost run -- make all\n  \
                         milepost run --watch docs --events events.jsonl -- ./agent.sh\n  \
+                        milepost run --log build.log -- make all\n  \
                         milepost run --rejoin --run nightly --every 10m -- ./nightly.sh\n\n\
                         Intervals that work well: 10 to 15 minutes for work of less than an hour, 15 to 20 minutes up \
                         to 3 hours, 20 to 30 minutes up to 6 hours, then 30 minutes.\n\n\
                         Exit codes: the command's own, 128 plus the signal number if a signal ended it, 125 if milepost \
                         itself fails, 126 if the command cannot be executed, 127 if it does not exist.")]
 pub(crate) struct RunArgs {
-    /// Continue the run that --run or MILEPOST_RUN names, if it exists
+    /// Continue the run that --run or MILEPOST_RUN names, if it exists; start a new round if it is completed
     #[arg(long)]
     rejoin: bool,
+    /// With --rejoin: do not run the command if the run is already completed
+    #[arg(long, requires = "rejoin")]
+    once: bool,
     /// Interval between checkpoints: 30s, 10m or 2h [default: by profile, 30m]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     every: Option<String>,
@@ -54,6 +59,9 @@ pub(crate) struct RunArgs {
     /// Append one line of JSON per checkpoint to this file
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     events: Option<PathBuf>,
+    /// Send the command's output to this file, and keep its end with each checkpoint
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    log: Option<PathBuf>,
     /// Do not record git, watched folders or memory
     #[arg(long)]
     no_capture: bool,
@@ -71,9 +79,14 @@ pub(crate) fn run(args: RunArgs, context: &Context<'_>) -> Result<()> {
 
 fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let every = args.every.as_deref().map(interval).transpose()?;
-    let (mut recorder, session) = recorder(args, context)?;
+    let log = log(args, context)?;
+    let (mut recorder, session) = recorder(args, context, log.as_ref())?;
     let run = recorder.id.clone();
     let reporter = Arc::new(Reporter::new(context.output, &run, events(args, context)?));
+    if args.once && is_completed(&run, context) {
+        reporter.already_completed();
+        return Ok(());
+    }
     for folder in args.watch.iter().filter(|folder| !folder.is_dir()) {
         reporter.warn(&format!(
             "--watch {}: no such folder; it will be watched once it exists",
@@ -95,6 +108,11 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let command_line = SupervisedCommand::new(&args.command, &context.config.redact_allow);
     let mut command = command_line.command();
     command.envs(context.child_environment(&run)).env("MILEPOST_SESSION", &session);
+    let output = Arc::new(log.unwrap_or_else(OutputFiles::redirected));
+    output.attach(&mut command).map_err(|e| command_line.start_error(&e))?;
+    if output.can_keep() {
+        saver.lock().output_so_far = Some(Box::new(command_line.output_so_far(output.clone())));
+    }
     let mut timer = None;
     // The memory watch and the timer run in the background; the command does not wait for them.
     let ended = crate::supervise::run(command, |pid| {
@@ -104,12 +122,17 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     if let Some(timer) = timer {
         timer.stop();
     }
+    if let Err(e) = &ended
+        && saver.lock().discard()
+    {
+        return Err(command_line.start_error(e));
+    }
     let peak = memory.get().map(|watch| {
         watch.stop();
         watch.peak()
     });
     let peak = peak.filter(|peak| *peak > 0);
-    let mut outcome = command_line.outcome(&ended, String::new());
+    let mut outcome = command_line.outcome(&ended, output.end(&context.config.redact_allow));
     if let Some(raw) = peak.and_then(|peak| RawJson::of(&peak).ok()) {
         outcome.extra.set("peak_rss", raw);
     }
@@ -118,7 +141,10 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
     let last = recorder.save(last_save(&ended, recorded_status, outcome.clone()));
     let last = warn_unless_strict(last, args, &saver.reporter, "the command had already ended");
     let mut summary = Summary::of(&outcome, ended.as_ref().ok(), recorder.checkpoints);
+    summary.session_checkpoints = recorder.session_checkpoints();
     (summary.files_modified, summary.peak_rss) = (recorder.touched, peak);
+    summary.log.clone_from(&args.log);
+    summary.output_kept = output.can_keep();
     // If the command did not start, that error takes precedence over a failed save.
     let ending = ended.map_err(|e| command_line.start_error(&e))?;
     let newest = last.as_ref().ok().and_then(Option::as_ref).or(first.as_ref());
@@ -131,6 +157,12 @@ fn supervise(args: &RunArgs, context: &Context<'_>) -> Result<()> {
         ));
     }
     ending.pass_through()
+}
+
+/// Whether a run is completed. A store that cannot be read is reported by the first save.
+fn is_completed(run: &RunId, context: &Context<'_>) -> bool {
+    let state = context.open_read_only().ok().and_then(|mp| mp.store().run(run).ok()?);
+    state.and_then(|state| state.row.record.ok()).is_some_and(|record| record.status() == Status::Completed)
 }
 
 /// How long the command waits for the first capture of the workspace.
@@ -148,6 +180,13 @@ fn events(args: &RunArgs, context: &Context<'_>) -> Result<Option<File>> {
     Ok(Some(options.open(path).map_err(Error::file(path, "written"))?))
 }
 
+/// Opens the file that `--log` names, for the same reason.
+fn log(args: &RunArgs, context: &Context<'_>) -> Result<Option<OutputFiles>> {
+    let Some(path) = &args.log else { return Ok(None) };
+    super::refuse_link(path, context)?;
+    Ok(Some(OutputFiles::log(path).map_err(Error::file(path, "written"))?))
+}
+
 /// Parses the interval of `--every`, which must be longer than 0.
 fn interval(text: &str) -> Result<Duration> {
     match duration(text) {
@@ -160,7 +199,7 @@ fn interval(text: &str) -> Result<Duration> {
     .map_err(|failure| failure.with_hint("use an interval such as 30s, 10m or 2h"))
 }
 
-fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)> {
+fn recorder(args: &RunArgs, context: &Context<'_>, log: Option<&OutputFiles>) -> Result<(Recorder, String)> {
     let config = &context.config;
     // Inside another `run`, the environment names the outer run. It counts only with `--rejoin`.
     let named = config.run.clone().filter(|_| config.run_by_flag || args.rejoin);
@@ -187,6 +226,7 @@ fn recorder(args: &RunArgs, context: &Context<'_>) -> Result<(Recorder, String)>
     let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     let scope = context.capture_options().filter(|_| !args.no_capture).map(|mut scope| {
         scope.watch_in_run.extend(args.watch.iter().map(absolute));
+        scope.exclude.extend(log.and_then(OutputFiles::log_path).map(Path::to_owned));
         scope
     });
     let recorder = Recorder::new(context, settings, run, session.clone(), run_options, args.rejoin, scope);
@@ -277,24 +317,34 @@ impl PeriodicSaver {
 }
 
 /// The last checkpoint, with the outcome of the command. If the command succeeded after pausing or ending the
-/// run itself, the run keeps that status. If the command was killed, its work is unfinished: the run keeps
-/// its status, its owner is dead, and it can be resumed.
+/// run itself, the run keeps that status. If the command was killed or interrupted, its work is unfinished:
+/// the run keeps its status, its owner is dead, and it can be resumed.
 fn last_save(
     ended: &std::io::Result<ProgramExit>,
     recorded_status: Option<Status>,
     outcome: Outcome,
 ) -> Save {
     let ending = ended.as_ref().ok();
-    let killed = ending.is_some_and(|ending| ending.signal().is_some());
+    let stopped = ending.and_then(interruption);
     let status = match (ending.is_some_and(ProgramExit::passed), recorded_status) {
-        (false, recorded_status) if killed => recorded_status.unwrap_or(Status::InProgress),
+        (false, recorded_status) if stopped.is_some() => recorded_status.unwrap_or(Status::InProgress),
         (false, _) => Status::Failed,
         (true, Some(own)) if own != Status::InProgress => own,
         (true, _) => Status::Completed,
     };
-    let bad = killed || status == Status::Failed;
+    let bad = stopped.is_some() || status == Status::Failed;
     let source = if bad { Source::ErrorBoundary } else { Source::Manual };
     let mut save = Save::new().source(source).status(status).reason("child_exit");
     save.draft_mut().command_outcomes.push(outcome);
-    save.last_of_session()
+    save.interruption(stopped.filter(|_| !status.is_terminal())).last_of_session()
+}
+
+/// Why the work of a command stopped, if it was interrupted by the user or ended by a signal.
+fn interruption(ending: &ProgramExit) -> Option<Interruption> {
+    let at = milepost::Clock::now(&milepost::internal::clock::SystemClock);
+    if ending.interrupted() {
+        return Some(Interruption { class: InterruptionKind::Interrupted, at, detail: None });
+    }
+    let detail = Some(ending.signal_name()?);
+    Some(Interruption { class: InterruptionKind::ProcessCrash, at, detail })
 }

@@ -88,7 +88,10 @@ impl Overview {
     /// Why it stopped, in words.
     pub(crate) fn why(&self) -> &'static str {
         match self.class {
+            // Only the end by a signal has a detail, which is the signal's name.
+            InterruptionKind::ProcessCrash if self.detail.is_some() => "the process was stopped by a signal",
             InterruptionKind::ProcessCrash => "the process died unexpectedly",
+            InterruptionKind::Interrupted => "you interrupted it",
             InterruptionKind::ToolFailure => "a command failed and stopped it",
             InterruptionKind::Timeout => "an operation timed out",
             InterruptionKind::ContextReset => "the agent's context was full",

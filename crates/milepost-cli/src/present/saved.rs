@@ -72,6 +72,11 @@ impl SavedDocument {
         Self { source: Some(source), status: Some(status), ..self }
     }
 
+    /// Sets the status.
+    pub(crate) fn with_status(self, status: Status) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
     /// The result without a checkpoint.
     pub(crate) fn none(schema: &'static str, run: &RunId) -> Self {
         Self {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use milepost::format_duration;
-use milepost::model::OutcomeResult;
+use milepost::model::{Outcome, OutcomeResult};
 use milepost::{Summary, SummaryLine};
 use serde::Serialize;
 
@@ -67,7 +67,8 @@ fn page(output: &Output, summary: &Summary) -> String {
         let took = lasting(outcome.duration_ms);
         format!("{} {}{reason}, {took}, in @{}", OutcomeResult::Fail, outcome.name, failure.number())
     };
-    section(&mut text, "Failed", summary.failed().iter().map(failed), summary.failed().len(), output);
+    let failed = summary.failed().iter().map(|failure| (failed(failure), last_output(failure.outcome())));
+    section_with_details(&mut text, "Failed", failed, summary.failed().len(), output);
     let most = summary.most_touched().iter().filter(|touched| touched.checkpoints() > 1);
     let most: Vec<_> = most
         .map(|touched| format!("{} ({})", path(touched.path()), counted(touched.checkpoints(), "checkpoint")))
@@ -171,14 +172,40 @@ fn sessions(text: &mut String, output: &Output, summary: &Summary) {
     text.push_str(&shown.lines());
 }
 
+/// The last lines of the output of a failed command, unless the summary only repeats how it ended.
+fn last_output(outcome: &Outcome) -> Vec<String> {
+    /// Maximum number of lines.
+    const LINES: usize = 3;
+    let code = outcome.reason_code.as_deref().unwrap_or_default().replace('_', " ");
+    if outcome.summary == code || outcome.summary.starts_with("ended by SIG") {
+        return Vec::new();
+    }
+    let lines: Vec<_> = outcome.summary.lines().map(str::to_owned).collect();
+    lines[lines.len().saturating_sub(LINES)..].to_vec()
+}
+
 fn section(text: &mut String, name: &str, all: impl Iterator<Item = String>, n: usize, output: &Output) {
+    section_with_details(text, name, all.map(|line| (line, Vec::new())), n, output);
+}
+
+/// A section whose lines have further lines below them.
+fn section_with_details(
+    text: &mut String,
+    name: &str,
+    all: impl Iterator<Item = (String, Vec<String>)>,
+    n: usize,
+    output: &Output,
+) {
     if n == 0 {
         return;
     }
     let most = if output.is_verbose() { usize::MAX } else { FILES };
     let _ = writeln!(text, "\n{}", bold(name));
-    for line in all.take(most) {
+    for (line, details) in all.take(most) {
         let _ = writeln!(text, "  {}", clean(&line));
+        for detail in details {
+            let _ = writeln!(text, "    {}", clean(&detail));
+        }
     }
     if n > most {
         let _ = writeln!(text, "{}", dim(&format!("  and {} more (-v shows all)", count((n - most) as u64))));

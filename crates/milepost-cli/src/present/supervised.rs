@@ -4,10 +4,11 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use milepost::model::{Outcome, OutcomeResult, RunId};
+use milepost::model::{Outcome, OutcomeResult, RunId, Status};
 use serde::Serialize;
 
 use super::format::{bold, bytes, clean, counted, dim, green, red};
@@ -30,10 +31,19 @@ pub(crate) struct Summary {
     signal: Option<i32>,
     /// Number of checkpoints saved for this command.
     checkpoints: u64,
+    /// Number of checkpoints in this session, including those that the command saved itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_checkpoints: Option<u64>,
     /// Number of files touched since the run began. Null without a capture.
     pub(crate) files_modified: Option<u64>,
     /// The largest observed memory usage, in bytes.
     pub(crate) peak_rss: Option<u64>,
+    /// Where the command's output was sent.
+    #[serde(skip)]
+    pub(crate) log: Option<PathBuf>,
+    /// Whether the end of the command's output is in the checkpoints.
+    #[serde(skip)]
+    pub(crate) output_kept: bool,
     #[serde(skip)]
     words: String,
 }
@@ -48,9 +58,16 @@ impl Summary {
             exit: ending.map(ProgramExit::code),
             signal: ending.and_then(ProgramExit::signal),
             checkpoints,
+            session_checkpoints: None,
             files_modified: None,
             peak_rss: None,
-            words: outcome.summary.clone(),
+            log: None,
+            output_kept: false,
+            words: match ending {
+                Some(ending) if ending.interrupted() => "interrupted".to_owned(),
+                Some(ending) => ending.describe(),
+                None => String::new(),
+            },
         }
     }
 
@@ -61,10 +78,21 @@ impl Summary {
             OutcomeResult::Pass => green(&clean(&self.words)),
             _ => red(&clean(&self.words)),
         };
-        let mut parts = vec![format!("{ending} after {took}"), counted(self.checkpoints, "checkpoint")];
+        let checkpoints = match self.session_checkpoints {
+            Some(n) => format!("{} in this session", counted(n, "checkpoint")),
+            None => counted(self.checkpoints, "checkpoint"),
+        };
+        let mut parts = vec![format!("{ending} after {took}")];
         parts.extend(self.files_modified.map(|n| format!("{} touched", counted(n, "file"))));
         parts.extend(self.peak_rss.map(|peak| format!("peak memory {}", bytes(peak))));
-        format!("{} {}\n{}", bold("milepost:"), parts.join(", "), dim(&format!("  milepost summary {run}")))
+        parts.extend(self.log.as_ref().map(|log| format!("output in {}", clean(&log.to_string_lossy()))));
+        let mut text = format!("{} {}\n", bold("milepost:"), parts.join(", "));
+        text.push_str(&dim(&format!("  {checkpoints}: milepost summary {run}")));
+        if !self.output_kept && self.result == OutcomeResult::Fail {
+            let hint = "  To keep the end of its output, add --log FILE, or redirect it to a file";
+            text.push_str(&format!("\n{}", dim(hint)));
+        }
+        text
     }
 }
 
@@ -116,6 +144,16 @@ impl Reporter {
         self.output.message(&format!("Warning: {text}"));
     }
 
+    /// Reports that the command was not run, because its run is completed.
+    pub(crate) fn already_completed(&self) {
+        let saved = SavedDocument::none(SCHEMA, &self.run).with_status(Status::Completed);
+        self.write(&Document { saved, summary: None });
+        if !self.output.json {
+            let run = &self.run;
+            self.output.message(&format!("{run} is already completed; the command was not run"));
+        }
+    }
+
     /// Reports the end of the command.
     pub(crate) fn ended(&self, saved: Option<&RecordedSave>, summary: &Summary) {
         self.clear();
@@ -132,23 +170,26 @@ impl Reporter {
     }
 
     fn document(&self, saved: Option<&RecordedSave>, summary: Option<&Summary>) {
-        if !self.output.json && self.events.is_none() {
-            return;
-        }
         let saved = match saved {
             Some(SaveResult::Stored(saved)) => SavedDocument::saved(SCHEMA, saved),
             Some(SaveResult::Queued(run, queued)) => SavedDocument::queued(SCHEMA, queued, run),
             None => SavedDocument::none(SCHEMA, &self.run),
         };
-        let document = Document { saved, summary };
-        match (&self.events, serde_json::to_string(&document)) {
+        self.write(&Document { saved, summary });
+    }
+
+    fn write(&self, document: &Document<'_>) {
+        if !self.output.json && self.events.is_none() {
+            return;
+        }
+        match (&self.events, serde_json::to_string(document)) {
             (Some(file), Ok(line)) => {
                 let line = format!("{}\n", escape::json(&line));
                 let mut file = file.lock().unwrap_or_else(|e| e.into_inner());
                 // One write, so a reader never sees a partial line. A failed write must not stop the command.
                 let _ = file.write_all(line.as_bytes());
             }
-            _ => self.output.write_json_line(&document),
+            _ => self.output.write_json_line(document),
         }
     }
 }

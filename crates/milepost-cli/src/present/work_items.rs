@@ -53,13 +53,20 @@ pub(crate) fn step(step: &StepState) -> Vec<String> {
     lines
 }
 
-/// One line per outcome.
+/// One line per outcome. Output of several lines follows, indented.
 pub(crate) fn outcomes(outcomes: &[Outcome]) -> Vec<String> {
-    let line = |o: &Outcome| {
-        let more = if o.summary.is_empty() { String::new() } else { format!(": {}", o.summary) };
-        format!("{} {} {} ({} ms){more}", o.result, o.kind, o.name, o.duration_ms)
+    let lines = |o: &Outcome| {
+        let name = format!("{} {} {} ({} ms)", o.result, o.kind, o.name, o.duration_ms);
+        match o.summary.lines().count() {
+            0 => vec![name],
+            1 => vec![format!("{name}: {}", o.summary)],
+            _ => {
+                let output = o.summary.lines().map(|line| format!("  {line}"));
+                std::iter::once(format!("{name}:")).chain(output).collect()
+            }
+        }
     };
-    outcomes.iter().map(line).collect()
+    outcomes.iter().flat_map(lines).collect()
 }
 
 /// One line per decision, with the decision it replaces.

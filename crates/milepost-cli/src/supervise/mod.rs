@@ -1,6 +1,7 @@
 //! Runs another program in the foreground, and passes its streams, signals and exit code through. Takes a
 //! command and returns how it ended. Knows nothing about checkpoints and prints nothing itself.
 
+mod output_files;
 mod signals;
 mod tail;
 
@@ -8,11 +9,13 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 use std::time::Instant;
 
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
 use milepost::{AllowList, ReasonCode};
 
+pub(crate) use self::output_files::OutputFiles;
 use self::signals::Signals;
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -22,29 +25,43 @@ const NAME: usize = 200;
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ProgramExit(ExitStatus);
+pub(crate) struct ProgramExit {
+    status: ExitStatus,
+    /// Whether it ended because the user interrupted it.
+    interrupted: bool,
+}
 
 impl ProgramExit {
     /// The exit code as shells report it: 128 plus the signal's number if a signal ended the program.
     pub(crate) fn code(&self) -> u8 {
-        let by_signal = self.0.signal().map(|n| 128 + n);
-        self.0.code().or(by_signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+        let by_signal = self.status.signal().map(|n| 128 + n);
+        self.status.code().or(by_signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
     /// The signal that ended it.
     pub(crate) fn signal(&self) -> Option<i32> {
-        self.0.signal()
+        self.status.signal()
+    }
+
+    /// The name of the signal that ended it.
+    pub(crate) fn signal_name(&self) -> Option<String> {
+        self.signal().map(signals::name)
+    }
+
+    /// Whether the user interrupted it, for example with Ctrl-C, and it did not succeed.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// Whether it succeeded.
     pub(crate) fn passed(&self) -> bool {
-        self.0.success()
+        self.status.success()
     }
 
     /// Describes for people how it ended.
     pub(crate) fn describe(&self) -> String {
-        match self.0.signal() {
-            Some(n) => format!("ended by {}", signals::name(n)),
+        match self.signal_name() {
+            Some(name) => format!("ended by {name}"),
             None => format!("exit {}", self.code()),
         }
     }
@@ -98,18 +115,27 @@ impl<'a> SupervisedCommand<'a> {
                     Some(n) => format!("signal_{n}"),
                     None => format!("exit_{}", ending.code()),
                 };
-                (OutcomeResult::Fail, Some(reason), ending.describe())
+                // A command that the user interrupted has not failed.
+                let result = if ending.interrupted() { OutcomeResult::Warn } else { OutcomeResult::Fail };
+                (result, Some(reason), ending.describe())
             }
             Err(e) => (OutcomeResult::Fail, Some("not_started".into()), e.to_string()),
         };
-        Outcome {
-            duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            kind: OutcomeKind::Shell,
-            name: self.name(),
-            reason_code,
-            result,
-            summary: if tail.is_empty() { short } else { tail },
-            extra: Default::default(),
+        let summary = if tail.is_empty() { short } else { tail };
+        shell_outcome(self.name(), self.begun, result, reason_code, summary)
+    }
+
+    /// A function that returns the output of the running command so far, as checkpoints record it; `None` if
+    /// there is none.
+    pub(crate) fn output_so_far(
+        &self,
+        output: Arc<OutputFiles>,
+    ) -> impl Fn() -> Option<Outcome> + Send + 'static {
+        let (name, begun, allow) = (self.name(), self.begun, self.allow.clone());
+        move || {
+            let end = Some(output.end(&allow)).filter(|end| !end.is_empty())?;
+            let reason = Some("running".to_owned());
+            Some(shell_outcome(name.clone(), begun, OutcomeResult::Warn, reason, end))
         }
     }
 
@@ -130,13 +156,31 @@ impl<'a> SupervisedCommand<'a> {
     }
 }
 
+fn shell_outcome(
+    name: String,
+    begun: Instant,
+    result: OutcomeResult,
+    reason_code: Option<String>,
+    summary: String,
+) -> Outcome {
+    Outcome {
+        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        kind: OutcomeKind::Shell,
+        name,
+        reason_code,
+        result,
+        summary,
+        extra: Default::default(),
+    }
+}
+
 /// Runs a program until it exits, and forwards the signals that this process receives. Calls `started` with
 /// its pid.
 pub(crate) fn run(mut command: Command, started: impl FnOnce(u32)) -> io::Result<ProgramExit> {
     let mut signals = Signals::catch()?;
     let mut child = command.spawn()?;
     started(child.id());
-    signals.wait_for(&mut child).map(ProgramExit)
+    signals.wait_for(&mut child)
 }
 
 /// Like `run`, but also returns the end of the program's output.
@@ -147,7 +191,7 @@ pub(crate) fn run_with_tail(mut command: Command, allow: &AllowList) -> (io::Res
         let (mut child, copying) = tail::spawn(&mut command)?;
         let status = signals.wait_for(&mut child);
         end = copying.end(allow);
-        status.map(ProgramExit)
+        status
     };
     let ended = supervised();
     (ended, end)

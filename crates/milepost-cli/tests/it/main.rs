@@ -43,6 +43,8 @@ mod redact;
 mod refuse;
 mod resume;
 mod run;
+mod run_interrupted;
+mod run_output;
 mod save;
 mod script;
 mod task;

@@ -17,7 +17,7 @@ fn sources(env: &TestEnvironment, run: &str) -> Vec<Vec<String>> {
 }
 
 /// Starts a command and waits until it prints `ready`.
-fn started(env: &TestEnvironment, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+pub(crate) fn started(env: &TestEnvironment, args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
     // A separate process group: the kernel ignores stop signals in an orphaned group, and the group of the
     // tests may be orphaned.
     let mut command = env.command(args);
@@ -31,14 +31,14 @@ fn started(env: &TestEnvironment, args: &[&str]) -> (Child, BufReader<std::proce
 }
 
 /// Reports whether the tests were started with a signal ignored, as by nohup or as a background job.
-fn is_ignored(signal: Signal) -> bool {
+pub(crate) fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
     mask & (1 << (signal.as_raw() - 1)) != 0
 }
 
-fn send(child: &Child, signal: Signal) {
+pub(crate) fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), signal).unwrap();
 }
 
@@ -50,8 +50,11 @@ fn a_command_gets_a_first_and_a_last_checkpoint() {
     let ran = env.run_on(b"stdin\n", &args).exits(0);
     assert_eq!(ran.stdout, "stdin\nr session\n");
     let said: Vec<_> = ran.stderr.lines().collect();
-    assert_eq!((said.len(), said[0], said[2]), (3, "talk", "  milepost summary r"));
-    assert!(said[1].starts_with("milepost: exit 0 after 0s, 2 checkpoints"), "{ran:#?}");
+    assert_eq!(
+        (said.len(), said[0], said[2]),
+        (3, "talk", "  2 checkpoints in this session: milepost summary r")
+    );
+    assert!(said[1].starts_with("milepost: exit 0 after 0s"), "{ran:#?}");
     let run = &env.json(&["runs", "r"])["runs"][0];
     assert_eq!((&run["status"], &run["profile"]), (&json!("completed"), &json!("session")));
     assert_eq!((&run["title"], &run["plan"], &run["checkpoints"]), (&json!("T"), &json!("p.md"), &json!(2)));
@@ -85,8 +88,11 @@ fn json_lines_go_to_stderr_and_the_last_has_a_summary() {
 #[test]
 fn failures_of_run_itself_have_their_own_exit_codes() {
     let env = TestEnvironment::new();
-    env.run(&["run", "--", "no-such-program"]).exits(127);
+    let ran = env.run(&["run", "--", "no-such-program"]).exits(127);
+    assert!(ran.stderr.starts_with("Error: no-such-program was not found: "), "{ran:#?}");
     env.run(&["run", "--", "/etc/passwd"]).exits(126);
+    env.run(&["run", "--rejoin", "--run", "typo", "--", "no-such-program"]).exits(127);
+    assert_eq!(env.json(&["runs"])["runs"], json!([]), "nothing happened, so there is no run");
     for every in ["0s", "-5m", "soon", "0"] {
         let ran = env.run(&["run", "--every", every, "--json", "--", "touch", "started"]).exits(125);
         assert_eq!(ran.reason(), "usage");
@@ -96,6 +102,10 @@ fn failures_of_run_itself_have_their_own_exit_codes() {
     let ran = env.run(&["run", "--run", "there", "--json", "--", "touch", "started"]).exits(125);
     assert!(ran.stderr.contains("--rejoin"), "{ran:#?}");
     assert!(!env.project().join("started").exists());
+    // A run that existed before stays, and records what happened.
+    env.run(&["run", "--rejoin", "--run", "there", "--", "no-such-program"]).exits(127);
+    let there = &env.json(&["runs", "there"])["runs"][0];
+    assert_eq!((&there["status"], &there["checkpoints"]), (&json!("failed"), &json!(3)));
     // A long interval is accepted.
     env.run(&["run", "--every", "30d", "--", "true"]).exits(0);
 }
@@ -119,6 +129,57 @@ fn a_run_is_rejoined_only_without_a_live_owner() {
     env.run(&["run", "--rejoin", "--run", "r", "--", "true"]).exits(0);
     let reasons: Vec<_> = sources(&env, "r").into_iter().map(|details| details[1].clone()).collect();
     assert_eq!(reasons, ["session_start", "session_start", "child_exit"]);
+}
+
+#[test]
+fn a_completed_run_starts_a_new_round_unless_once() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("{milepost} task is t done || {milepost} -q task run t -- echo worked");
+    let night = |flags: &[&str]| {
+        let args = [&["run", "--rejoin", "--run", "nightly"], flags, &["--", "sh", "-c", &script]].concat();
+        env.run(&args).exits(0)
+    };
+    assert_eq!(night(&["--once"]).stdout, "worked\n");
+    let once = night(&["--once"]);
+    assert_eq!(
+        (once.stdout.as_str(), once.stderr.as_str()),
+        ("", "nightly is already completed; the command was not run\n")
+    );
+    assert_eq!(night(&["--once", "-q"]).stderr, "");
+    let line: Value = serde_json::from_str(&night(&["--once", "--json"]).stderr).unwrap();
+    assert_eq!((&line["run_id"], &line["status"]), (&json!("nightly"), &json!("completed")));
+    assert_eq!((&line["snapshot_id"], &line["summary"]), (&Value::Null, &Value::Null));
+    let saves = |env: &TestEnvironment| env.json(&["runs", "nightly"])["runs"][0]["checkpoints"].clone();
+    assert_eq!(saves(&env), 3);
+    // What was recorded after the end belongs to the first round.
+    env.run(&["note", "--run", "nightly", "after the end"]).exits(0);
+    assert_eq!(night(&[]).stdout, "worked\n");
+    let list = env.json(&["list", "--run", "nightly"])["checkpoints"].clone();
+    let statuses: Vec<_> = list.as_array().unwrap().iter().rev().map(|c| c["status"].clone()).collect();
+    let (open, done) = (json!("in_progress"), json!("completed"));
+    assert_eq!(statuses, [&open, &open, &done, &done, &open, &open, &done].map(Clone::clone));
+    assert_eq!(env.json(&["show", "nightly@4"])["checkpoint"]["log"][0]["text"], "after the end");
+    assert_eq!(env.json(&["show", "nightly@5"])["checkpoint"]["tasks"], json!([]));
+    // A failed round is continued.
+    env.run(&["run", "--rejoin", "--run", "nightly", "--", "sh", "-c", &format!("{script}; exit 3")])
+        .exits(3);
+    assert_eq!(night(&[]).stdout, "");
+    env.run(&["run", "--once", "--run", "nightly", "--", "true"]).exits(2);
+}
+
+#[test]
+fn a_round_waits_until_the_previous_command_has_ended() {
+    let env = TestEnvironment::new();
+    let milepost = env!("CARGO_BIN_EXE_milepost");
+    let script = format!("{milepost} -q finish >&2; echo ready; exec sleep 600");
+    let (mut child, _out) = started(&env, &["run", "--rejoin", "--run", "r", "--", "sh", "-c", &script]);
+    assert_eq!(env.json(&["runs", "r"])["runs"][0]["status"], "completed");
+    let ran = env.run(&["run", "--rejoin", "--run", "r", "--json", "--", "true"]).exits(125);
+    assert_eq!(ran.reason(), "resume_run_active");
+    send(&child, Signal::TERM);
+    child.wait().unwrap();
+    env.run(&["run", "--rejoin", "--run", "r", "--", "true"]).exits(0);
 }
 
 #[test]
@@ -249,7 +310,7 @@ fn a_command_runs_without_a_usable_store_unless_strict() {
     assert_eq!(ran.stdout, "worked\n");
     let warnings =
         ran.stderr.lines().filter(|line| line.starts_with("Warning: milepost cannot save")).count();
-    assert_eq!((warnings, ran.stderr.lines().count()), (2, 4), "and the summary: {ran:#?}");
+    assert_eq!((warnings, ran.stderr.lines().count()), (2, 5), "and the summary: {ran:#?}");
     assert_eq!(env.run(&["run", "-q", "--", "true"]).exits(0).stderr, "");
     let ran = env.run(&["run", "--strict", "--json", "--", "touch", "started"]).exits(125);
     assert!(!env.project().join("started").exists(), "{ran:#?}");
@@ -406,6 +467,8 @@ fn a_nested_command_joins_the_run_from_any_folder() {
     let ran = env.run(&["run", "--run", "r", "--", "sh", "-c", &script]).exits(0);
     let store = format!("sqlite:{}", env.project().join(".git/milepost/milepost.db").display());
     assert_eq!(ran.stdout.lines().last().unwrap(), store);
+    assert!(ran.stderr.contains("  3 checkpoints in this session: "), "as in the summary: {ran:#?}");
+    assert_eq!(env.json(&["summary", "r"])["sessions"][0]["total"], 3);
     let body = &env.json(&["show", "r@2"])["checkpoint"];
     assert_eq!(body["task_summary"], "inside");
     assert_eq!(body["session_id"], env.json(&["show", "r@1"])["checkpoint"]["session_id"]);

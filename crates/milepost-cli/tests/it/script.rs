@@ -1,4 +1,5 @@
-//! The shell script example, killed with all of its child processes at twenty different moments.
+//! The shell script example, killed with all of its child processes at twenty different moments, and run in
+//! three nights.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -16,18 +17,19 @@ const TASKS: u64 = 60;
 const KILLS: u64 = 20;
 const RUN: &str = "r";
 
-fn tasks() -> BTreeSet<String> {
-    (0..TASKS).map(|n| format!("t{n}")).collect()
+fn tasks(count: u64) -> BTreeSet<String> {
+    (0..count).map(|n| format!("t{n}")).collect()
 }
 
 struct Script {
     env: TestEnvironment,
+    tasks: BTreeSet<String>,
     log: std::path::PathBuf,
 }
 
 impl Script {
     /// Prepares the example with a work script that logs the beginning and end of each task.
-    fn new() -> Self {
+    fn new(count: u64) -> Self {
         let env = TestEnvironment::new();
         let log = env.path("log");
         let line = |word: &str| format!("echo \"{word} $1\" >> {}\n", log.display());
@@ -35,7 +37,7 @@ impl Script {
         let path = env.write("work", work);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(path, mode).unwrap();
-        Self { env, log }
+        Self { env, tasks: tasks(count), log }
     }
 
     fn start(&self) -> Child {
@@ -48,7 +50,7 @@ impl Script {
             .env_clear()
             .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()))
             .env("HOME", self.env.path("home"))
-            .env("TASKS", tasks().into_iter().collect::<Vec<_>>().join(" "))
+            .env("TASKS", self.tasks.iter().cloned().collect::<Vec<_>>().join(" "))
             .env("WORK", "./work")
             .stdin(std::process::Stdio::null())
             .stdout(out)
@@ -59,6 +61,12 @@ impl Script {
 
     fn lines(&self) -> Vec<String> {
         std::fs::read_to_string(&self.log).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// The tasks that began after the first `seen` lines of the log.
+    fn begun_since(&self, seen: usize) -> Vec<String> {
+        let lines = self.lines();
+        lines[seen..].iter().filter_map(|line| line.strip_prefix("begin ").map(str::to_owned)).collect()
     }
 
     /// The tasks that the store records as done.
@@ -74,7 +82,7 @@ impl Script {
 
 #[test]
 fn the_script_survives_twenty_kills() {
-    let script = Script::new();
+    let script = Script::new(TASKS);
     let mut before = BTreeSet::new();
     for life in 0..=KILLS {
         let seen = script.lines().len();
@@ -82,8 +90,7 @@ fn the_script_survives_twenty_kills() {
         let killed = life < KILLS;
         if killed {
             wait_for_a_moment(&script, seen, life);
-            let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-            kill_process_group(group, Signal::KILL).unwrap();
+            kill_group(&child);
         }
         let status = child.wait().unwrap();
         assert_eq!(status.code(), (!killed).then_some(0), "{status:?} in attempt {life}");
@@ -103,10 +110,53 @@ fn the_script_survives_twenty_kills() {
         assert!(told.iter().all(|task| now.contains(*task)), "reported but not stored: {told:?} {now:?}");
         before = now;
     }
-    assert_eq!(before, tasks(), "all tasks are done");
+    assert_eq!(before, script.tasks, "all tasks are done");
     let run = &script.env.json(&["runs", RUN])["runs"][0];
     assert_eq!(run["status"], "completed");
     assert_eq!(script.env.run(&["verify"]).exits(0).stderr, "");
+}
+
+#[test]
+fn the_script_works_every_night_although_it_is_killed_in_the_second() {
+    let script = Script::new(6);
+    let all: Vec<String> = script.tasks.iter().cloned().collect();
+    for night in 1..=3 {
+        let seen = script.lines().len();
+        let mut child = script.start();
+        if night == 2 {
+            let start = Instant::now();
+            while script.begun_since(seen).len() < 4 {
+                assert!(start.elapsed() < Duration::from_secs(30), "{:#?}", script.lines());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            kill_group(&child);
+            child.wait().unwrap();
+            let (first, done) = (script.begun_since(seen), script.acknowledged());
+            assert!(done.len() >= 3 && done.iter().all(|task| first.contains(task)), "{done:?} {first:?}");
+            assert_eq!(script.env.json(&["runs", RUN])["runs"][0]["status"], "in_progress");
+            // The same night: only the tasks that are not done are performed.
+            let again = script.lines().len();
+            child = script.start();
+            assert!(child.wait().unwrap().success());
+            let rest: Vec<_> = all.iter().filter(|task| !done.contains(*task)).cloned().collect();
+            assert_eq!(script.begun_since(again), rest);
+        } else {
+            assert!(child.wait().unwrap().success());
+            assert_eq!(script.begun_since(seen), all, "night {night}");
+        }
+        assert_eq!(script.acknowledged(), script.tasks);
+        assert_eq!(script.env.json(&["runs", RUN])["runs"][0]["status"], "completed");
+    }
+    let events = script.env.json(&["events", "--limit", "0"])["events"].clone();
+    let rounds = events.as_array().unwrap().iter().filter(|event| event["type"] == "round_started");
+    assert_eq!(rounds.count(), 2);
+    assert_eq!(script.env.run(&["verify"]).exits(0).stderr, "");
+}
+
+/// Kills the script and all of its child processes.
+fn kill_group(child: &Child) {
+    let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process_group(group, Signal::KILL).unwrap();
 }
 
 /// Waits for a different moment in each attempt: every fourth time while the script is starting, otherwise

@@ -59,6 +59,8 @@ pub struct CaptureOptions {
     pub watch_in_run: Vec<PathBuf>,
     /// The store, whose files are not part of the work.
     pub store: Option<StoreUrl>,
+    /// Other files that are not part of the work, as absolute paths without symbolic links.
+    pub exclude: Vec<PathBuf>,
     /// The user's home folder. A repository with this root is not read.
     pub home: Option<PathBuf>,
     /// Read a repository even if its root is the home folder or `/`.
@@ -134,7 +136,8 @@ impl From<Workspace> for WorkspaceCapture {
 pub fn capture_workspace(options: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
     let deadline = Instant::now() + options.limits.time;
     let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
-    let store = StorePaths::of(options.store.as_ref());
+    let mut store = StorePaths::of(options.store.as_ref());
+    store.others.clone_from(&options.exclude);
     let repository = find_repository(options, &root);
     let folders = watched_folders::watched_folders(&root, options);
     let mut capture = WorkspaceCapture::default();
@@ -192,6 +195,8 @@ struct StorePaths {
     /// Folder and name of a database file in a user's folder. Files there with the same name and a suffix
     /// also belong to the store.
     file: Option<(PathBuf, String)>,
+    /// Other files to ignore.
+    others: Vec<PathBuf>,
 }
 
 impl StorePaths {
@@ -201,18 +206,18 @@ impl StorePaths {
             std::fs::canonicalize(&path).unwrap_or(path)
         };
         let Some((store, path)) = store.and_then(|store| Some((store, store.path()?))) else {
-            return Self { folder: None, file: None };
+            return Self { folder: None, file: None, others: Vec::new() };
         };
         if store.is_folder() {
-            return Self { folder: Some(real(path)), file: None };
+            return Self { folder: Some(real(path)), file: None, others: Vec::new() };
         }
         let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = file.parent().map(real);
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
-        Self { folder: None, file: folder.zip(name) }
+        Self { folder: None, file: folder.zip(name), others: Vec::new() }
     }
 
-    /// Whether an absolute, canonical path belongs to the store or the outbox.
+    /// Whether an absolute, canonical path belongs to the store or the outbox, or is ignored.
     fn contains(&self, path: &Path) -> bool {
         if path.components().any(|part| part.as_os_str() == OsStr::new(project_paths::FOLDER)) {
             return true;
@@ -228,6 +233,7 @@ impl StorePaths {
         };
         self.folder.as_ref().is_some_and(|folder| path.starts_with(folder))
             || self.file.as_ref().is_some_and(beside)
+            || self.others.iter().any(|other| other == path)
     }
 }
 

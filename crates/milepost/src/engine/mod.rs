@@ -69,7 +69,7 @@ pub(crate) use run_options::{RunLocation, RunOptions};
 pub use runs::{RunDetail, RunSummary, RunsQuery};
 pub use save::Saved;
 pub use show::ShownCheckpoint;
-pub(crate) use start::{StartOptions, StartedRun};
+pub(crate) use start::{IfCompleted, StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
 pub use transfer::CopyReport;

@@ -9,7 +9,7 @@ use super::request::redact_changes;
 use super::{Due, Milepost, RunOptions, change};
 use crate::Error;
 use crate::clock::elapsed_ms;
-use crate::model::{Change, Item, RunId, RunRecord, WriteToken};
+use crate::model::{Change, Item, RunId, RunRecord, Status, TaskStatus, WriteToken};
 use crate::redact::Redaction;
 use crate::store::{Commit, WriteDecision};
 
@@ -75,6 +75,9 @@ impl Milepost {
             if run_options.agent.is_some() && run_options.location.branch.is_some() {
                 record.branch.clone_from(&run_options.location.branch);
             }
+            if record.status == Status::Completed && changes.iter().any(begins_task) {
+                record.reopen();
+            }
             remember_commit(&mut record, &token, 0, false);
             let (consume, push) = if full {
                 (known, fold_into_record(&mut record, items))
@@ -110,6 +113,11 @@ impl Milepost {
         let (run_options, _) = allow.redact_value(run_options.clone(), "run_options")?;
         Ok((Cow::Owned(changes), Cow::Owned(run_options)))
     }
+}
+
+/// Whether a change begins a task. The work of a run is then no longer completed.
+fn begins_task(change: &Change) -> bool {
+    matches!(change, Change::Task(task) if task.status == TaskStatus::InProgress)
 }
 
 /// Folds items into the record. Returns the newest outcomes, which a record cannot contain.

@@ -23,6 +23,8 @@ pub(crate) enum SaveCondition {
     Open,
     /// The run is in progress: a heartbeat does not apply to idle work.
     InProgress,
+    /// The run is completed.
+    Completed,
 }
 
 impl SaveCondition {
@@ -30,6 +32,7 @@ impl SaveCondition {
         match self {
             Self::Open => !status.is_terminal(),
             Self::InProgress => status == Status::InProgress,
+            Self::Completed => status == Status::Completed,
         }
     }
 }
@@ -206,6 +209,12 @@ impl Save {
     /// Mutable access to the checkpoint's content.
     pub fn draft_mut(&mut self) -> &mut Draft {
         &mut self.draft
+    }
+
+    /// Sets why the work of the run stopped.
+    pub fn interruption(mut self, interruption: Option<Interruption>) -> Self {
+        self.interruption = interruption;
+        self
     }
 
     /// Marks the checkpoint as the last of its session.

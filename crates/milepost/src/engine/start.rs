@@ -1,10 +1,13 @@
-//! Start: opens a run, or a new session of a run whose owner is gone. Saves no checkpoint.
+//! Start: opens a run, or a new session of a run whose owner is gone. Saves no checkpoint, except before a
+//! new round, for what is pending.
+
+use serde_json::json;
 
 use super::Milepost;
-use super::bookkeeping::{NO_SESSION, begin_session, is_committed, open_record, remember_commit};
-use super::{ContinueOptions, RunOptions};
+use super::bookkeeping::{NO_SESSION, begin_session, event, is_committed, open_record, remember_commit};
+use super::{ContinueOptions, RunOptions, Save, SaveCondition};
 use crate::Error;
-use crate::model::{Owner, RunId, RunRecord, Status, WriteToken};
+use crate::model::{EventType, Owner, RunId, RunRecord, Status, WriteToken};
 use crate::owner::{self, Liveness};
 use crate::store::{Commit, WriteDecision};
 
@@ -19,8 +22,22 @@ pub struct StartOptions {
     pub run_options: RunOptions,
     /// Refuses a run that already exists.
     pub only_new: bool,
+    /// What happens to a run that is completed.
+    pub if_completed: IfCompleted,
     /// What a new run takes over from the run that it continues.
     pub continuing: Option<Box<ContinueOptions>>,
+}
+
+/// What opening a completed run does to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IfCompleted {
+    /// Reopens the run. Its tasks, criteria and steps stay as they are.
+    #[default]
+    Reopen,
+    /// Keeps the run completed, until a task begins or a checkpoint is saved in it.
+    Keep,
+    /// Starts a new round: reopens the run, and removes its tasks, criteria and steps.
+    NewRound,
 }
 
 /// A run that was opened.
@@ -54,6 +71,9 @@ impl Milepost {
             // The owner's liveness is checked before the write. The write then requires the owner to be
             // unchanged.
             let expected_owner = self.owner_unless_alive(&run, locked)?;
+            if start.if_completed == IfCompleted::NewRound {
+                self.save_pending_of_completed(&run)?;
+            }
             let mut started = None;
             self.write(&run, &mut |view| {
                 started = None;
@@ -72,6 +92,11 @@ impl Milepost {
                 if view.record.as_ref().and_then(|r| r.owner.as_ref()) != expected_owner.as_ref() {
                     return WriteDecision::NoChange;
                 }
+                let completed = view.record.as_ref().is_some_and(|r| r.status == Status::Completed);
+                let new_round = completed && start.if_completed == IfCompleted::NewRound;
+                if new_round && view.waiting > 0 {
+                    return WriteDecision::NoChange;
+                }
                 if let (0, Some(from)) = (view.count, &start.continuing) {
                     record.parent = Some(from.parent.clone());
                     record.working = from.working.clone();
@@ -88,11 +113,18 @@ impl Milepost {
                     if branch.is_some() {
                         record.branch.clone_from(branch);
                     }
-                    record.status = Status::InProgress;
-                    record.ended_at = None;
+                    if !completed || start.if_completed != IfCompleted::Keep {
+                        record.reopen();
+                    }
                     record.dismissed = false;
                     record.interruption = None;
                     record.claim = None;
+                }
+                if new_round {
+                    let (tasks, criteria) = record.start_round();
+                    let about = view.latest.as_ref().map(|entry| &entry.header.snapshot_id);
+                    let data = json!({ "tasks": tasks, "criteria": criteria });
+                    events.push(event(&run, moment.at, EventType::RoundStarted, about, &data));
                 }
                 let session = start.session_id.as_deref().filter(|id| !id.is_empty());
                 begin_session(&mut record, session.unwrap_or(NO_SESSION), &moment, &mut events);
@@ -104,11 +136,23 @@ impl Milepost {
                 commit.events = events;
                 WriteDecision::Commit(Box::new(commit))
             })?;
-            // `started` is empty if the owner changed before the write.
+            // `started` is empty if the owner changed before the write, or if items were recorded that the
+            // last checkpoint of the earlier round must contain.
             if let Some(started) = started {
                 return started;
             }
         }
+    }
+
+    /// Saves the pending items of a completed run, so that they belong to the round that ends. The run stays
+    /// completed.
+    fn save_pending_of_completed(&self, run: &RunId) -> Result<(), Error> {
+        if self.store.run(run)?.is_some_and(|state| !state.items.is_empty()) {
+            let mut save = Save::new().reason("round_end");
+            save.condition = Some(SaveCondition::Completed);
+            self.save_if(run, save)?;
+        }
+        Ok(())
     }
 
     /// The recorded owner of a run; an error if that process is alive and is not this one.

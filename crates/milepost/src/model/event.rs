@@ -12,6 +12,8 @@ closed_enum! {
         RunStarted = "run_started",
         /// A session of a run began.
         SessionStarted = "session_started",
+        /// A new round of a completed run began: its tasks, criteria and steps start over.
+        RoundStarted = "round_started",
         /// A checkpoint was written.
         CheckpointCreated = "checkpoint_created",
         /// A trigger was folded into the previous checkpoint.

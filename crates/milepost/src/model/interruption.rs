@@ -10,6 +10,8 @@ closed_enum! {
     pub enum InterruptionKind {
         /// The process that did the work died unexpectedly.
         ProcessCrash = "process_crash",
+        /// The user interrupted the work, for example with Ctrl-C.
+        Interrupted = "interrupted",
         /// A command or tool failed and ended the work.
         ToolFailure = "tool_failure",
         /// An operation exceeded its time limit.

@@ -330,9 +330,35 @@ impl RunRecord {
         !self.status.is_terminal()
     }
 
+    /// Sets the status of a run whose work continues.
+    pub(crate) fn reopen(&mut self) {
+        self.status = Status::InProgress;
+        self.ended_at = None;
+    }
+
+    /// Removes tasks, criteria and steps, which start over in a new round. Returns the numbers of tasks and
+    /// criteria.
+    pub(crate) fn start_round(&mut self) -> (usize, usize) {
+        let working = &mut self.working;
+        let removed = (working.tasks.len(), working.criteria.len());
+        working.tasks.clear();
+        working.criteria.clear();
+        working.step_state = None;
+        working.open_steps.clear();
+        self.attempts = 0;
+        self.attempted_at = None;
+        removed
+    }
+
     /// Returns the caller's id for the newest session.
     pub fn session_id(&self) -> Option<&str> {
         self.session.as_ref().map(|session| session.id.as_str())
+    }
+
+    /// Returns the number of checkpoints of the newest session.
+    #[cfg(feature = "internal")]
+    pub fn session_checkpoints(&self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.checkpoints)
     }
 
     /// Returns the total duration of all sessions, in milliseconds.

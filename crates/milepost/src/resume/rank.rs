@@ -61,7 +61,7 @@ impl ResumeRank {
         };
         let urgency = match decision.class {
             InterruptionKind::ProcessCrash => Urgency::OwnerDied,
-            InterruptionKind::WaitingForUser => Urgency::InterruptedByUser,
+            InterruptionKind::Interrupted | InterruptionKind::WaitingForUser => Urgency::InterruptedByUser,
             InterruptionKind::CleanStop => Urgency::Paused,
             _ => Urgency::ErrorOrLimit,
         };

@@ -48,6 +48,13 @@ fn failed(reason: &str) -> Outcome {
     RunState::Stopped,
     InterruptionKind::ProcessCrash
 )]
+#[case(
+    Status::InProgress,
+    Some(Liveness::Dead),
+    Some(InterruptionKind::Interrupted),
+    RunState::Stopped,
+    InterruptionKind::Interrupted
+)]
 #[case(Status::InProgress, Some(Liveness::Alive), None, RunState::Active, InterruptionKind::Unknown)]
 #[case(
     Status::InProgress,

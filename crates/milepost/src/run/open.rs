@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use super::{Inner, Run};
 use crate::Error;
-use crate::engine::{Milepost, RunOptions, Save, Saved, StartOptions};
+use crate::engine::{IfCompleted, Milepost, RunOptions, Save, Saved, StartOptions};
 use crate::model::{Profile, RunId, Task};
-use crate::owner;
 use crate::owner::lock::{self, OwnerLock};
+use crate::owner::{self, Liveness};
 
 /// A builder that opens a run.
 #[must_use]
@@ -21,6 +21,7 @@ pub struct RunBuilder {
     run_options: RunOptions,
     /// The interrupted run that the new run continues.
     continues: Option<RunId>,
+    if_completed: IfCompleted,
 }
 
 impl Milepost {
@@ -32,7 +33,14 @@ impl Milepost {
     /// A builder for a new run with a generated id.
     pub fn new_run(&self) -> RunBuilder {
         let run_options = RunOptions { location: self.location.clone(), ..RunOptions::default() };
-        RunBuilder { mp: self.clone(), id: None, session: None, run_options, continues: None }
+        RunBuilder {
+            mp: self.clone(),
+            id: None,
+            session: None,
+            run_options,
+            continues: None,
+            if_completed: IfCompleted::Keep,
+        }
     }
 }
 
@@ -62,8 +70,17 @@ setters! {
 }
 
 impl RunBuilder {
-    /// Continues the run if it exists, or starts it. Fails with an error that names the owner if the owner is
-    /// alive.
+    /// Starts a new round if the run is completed: its tasks, criteria and steps start over, while its state
+    /// and its history stay. Items that are pending enter a checkpoint first. A run that is not completed is
+    /// continued where it was.
+    pub fn new_round(mut self) -> Self {
+        self.if_completed = IfCompleted::NewRound;
+        self
+    }
+
+    /// Continues the run if it exists, or starts it. A completed run stays completed until a task begins or a
+    /// checkpoint is saved in it, unless `new_round` is set. Fails with an error that names the owner if the
+    /// owner is alive.
     pub fn rejoin_or_start(self) -> Result<Run, Error> {
         self.open(false)
     }
@@ -104,11 +121,14 @@ impl RunBuilder {
         let taken = mp.owners.as_ref().map(|folder| lock::acquire(folder, &id));
         let lock = match taken {
             Some(Ok(None)) => {
-                // The holder may be another handle of this process. The later owner check would not refuse a
-                // second handle, because it lets a process reopen its own run.
-                let owner = mp.record_of(&id)?.and_then(|record| record.owner);
-                if let Some(owner) = owner.filter(owner::is_this_process) {
-                    return Err(mp.owned_by(&id, &owner));
+                // The record alone would allow a second handle in this process, and a second process if the
+                // run is completed but its owner has not released it yet.
+                let record = mp.record_of(&id)?;
+                if let Some(record) = &record
+                    && let Some(owner) = &record.owner
+                    && (owner::is_this_process(owner) || mp.liveness(record) == Some(Liveness::Alive))
+                {
+                    return Err(mp.owned_by(&id, owner));
                 }
                 None
             }
@@ -120,6 +140,7 @@ impl RunBuilder {
             session_id: self.session,
             run_options: self.run_options,
             only_new,
+            if_completed: self.if_completed,
             ..StartOptions::default()
         };
         let (started, state) = match &self.continues {

@@ -15,6 +15,7 @@ mod meanwhile;
 mod property;
 mod prune;
 mod resume;
+mod rounds;
 mod run;
 mod session;
 mod sqlite_damage;

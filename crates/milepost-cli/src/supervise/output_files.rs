@@ -1,0 +1,236 @@
+//! Keeps the end of a program's output that goes to files: the regular files that stdout and stderr of this
+//! process are, or a log file. Reads only what was written since the program started, and only a limited part
+//! of it. Never reads from a terminal, a pipe or a device.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use milepost::AllowList;
+use rustix::fs::{FileType, OFlags};
+
+/// Maximum size of the end that is kept, in bytes. Less than the limit of an outcome's summary, because a
+/// placeholder may be longer than the secret that it replaces.
+const BYTES: usize = 1900;
+/// Maximum part of stderr if stdout is a separate file.
+const STDERR_BYTES: usize = 1300;
+/// Number of bytes to search for secrets. More than is kept, because a truncated secret is not recognised.
+const SEEN: u64 = 16 * 1024;
+/// The start of the lines that `run --json` itself writes to stderr.
+const OWN_LINE: &str = r#"{"schema":"milepost."#;
+
+/// The files that receive a program's output.
+#[derive(Debug, Default)]
+pub(crate) struct OutputFiles {
+    /// The files in the order stdout, stderr. Both streams in one file are listed once.
+    files: Vec<OutputFile>,
+    /// The path of the log file, if there is one.
+    log: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+struct OutputFile {
+    file: File,
+    /// The size of the file when the program started.
+    start: u64,
+}
+
+impl OutputFiles {
+    /// The regular files that stdout and stderr of this process are.
+    pub(crate) fn redirected() -> Self {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let mut files: Vec<OutputFile> = Vec::new();
+        for stream in [stdout.as_fd(), stderr.as_fd()] {
+            let Some((file, metadata)) = reopened(stream) else { continue };
+            let same = |other: &OutputFile| other.file.metadata().is_ok_and(|m| is_same(&m, &metadata));
+            if !files.iter().any(same) {
+                files.push(OutputFile { file, start: written(stream, &metadata) });
+            }
+        }
+        Self { files, log: None }
+    }
+
+    /// A log file, which is created if it does not exist. Refuses anything but a regular file.
+    pub(crate) fn log(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
+            .open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let path = std::fs::canonicalize(path)?;
+        Ok(Self { files: vec![OutputFile { file, start: metadata.len() }], log: Some(path) })
+    }
+
+    /// The path of the log file, without symbolic links.
+    pub(crate) fn log_path(&self) -> Option<&Path> {
+        self.log.as_deref()
+    }
+
+    /// Whether the end of the output can be kept.
+    pub(crate) fn can_keep(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// Sends the output of a command to the log file, if there is one.
+    pub(crate) fn attach(&self, command: &mut Command) -> io::Result<()> {
+        if let (Some(_), Some(log)) = (&self.log, self.files.first()) {
+            command.stdout(Stdio::from(log.file.try_clone()?)).stderr(Stdio::from(log.file.try_clone()?));
+        }
+        Ok(())
+    }
+
+    /// The last lines of the output so far, without secrets. With two files, the lines of stderr are last.
+    pub(crate) fn end(&self, allow: &AllowList) -> String {
+        let mut parts = Vec::new();
+        let mut room = BYTES;
+        for (i, file) in self.files.iter().enumerate().rev() {
+            let part = last_lines(&file.read_end(), allow, if i > 0 { STDERR_BYTES } else { room });
+            room = room.saturating_sub(part.len() + 1);
+            parts.extend(Some(part).filter(|part| !part.is_empty()));
+        }
+        parts.reverse();
+        parts.join("\n")
+    }
+}
+
+impl OutputFile {
+    /// The last `SEEN` bytes that were written since the start; empty if the file cannot be read.
+    fn read_end(&self) -> Vec<u8> {
+        let Ok(size) = self.file.metadata().map(|metadata| metadata.len()) else { return Vec::new() };
+        // A file that became smaller was truncated, so all of it is new.
+        let start = if size < self.start { 0 } else { self.start };
+        let from = start.max(size.saturating_sub(SEEN));
+        let mut bytes = vec![0; usize::try_from(size - from).unwrap_or_default()];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.file.read_at(&mut bytes[filled..], from + filled as u64) {
+                Ok(n @ 1..) => filled += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => break,
+            }
+        }
+        bytes.truncate(filled);
+        // The first line is incomplete.
+        if from > start
+            && let Some(newline) = bytes.iter().position(|byte| *byte == b'\n')
+        {
+            bytes.drain(..=newline);
+        }
+        bytes
+    }
+}
+
+/// Opens the file of a stream for reading. `None` if it is not a regular file or cannot be read.
+fn reopened(stream: BorrowedFd<'_>) -> Option<(File, Metadata)> {
+    use std::os::fd::AsRawFd;
+    let about = rustix::fs::fstat(stream).ok()?;
+    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
+        .open(format!("/proc/self/fd/{}", stream.as_raw_fd()))
+        .ok()?;
+    let metadata = file.metadata().ok().filter(Metadata::is_file)?;
+    (metadata.ino() == about.st_ino && metadata.dev() == about.st_dev).then_some((file, metadata))
+}
+
+/// The position in a stream's file at which its next output begins.
+fn written(stream: BorrowedFd<'_>, metadata: &Metadata) -> u64 {
+    let appends = rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    let position = if appends { None } else { rustix::fs::tell(stream).ok() };
+    position.unwrap_or(metadata.len())
+}
+
+fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// The last whole lines of some output, without secrets, in at most `limit` bytes. A last line that is longer
+/// loses its start.
+fn last_lines(bytes: &[u8], allow: &AllowList, limit: usize) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    // A progress bar overwrites its line after each carriage return. A file that was truncated while a
+    // program wrote to it contains zeros.
+    let visible = |line: &str| {
+        let line = line.trim_end_matches('\r');
+        line.rsplit('\r').next().unwrap_or(line).replace('\0', "")
+    };
+    let lines = text.lines().filter(|line| !line.starts_with(OWN_LINE)).map(visible);
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let clean = allow.redact_text(&text);
+    let text = clean.as_deref().unwrap_or(&text).trim_end();
+    if text.len() <= limit {
+        return text.trim_start_matches('\n').to_owned();
+    }
+    let end = &text[text.ceil_char_boundary(text.len() - limit)..];
+    // The cut is within a line, unless it is right behind a line break.
+    let whole = match end.find('\n') {
+        _ if text[..text.len() - end.len()].ends_with('\n') => end,
+        Some(newline) => &end[newline + 1..],
+        None => end,
+    };
+    whole.trim_start_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end_of(bytes: &[u8], limit: usize) -> String {
+        last_lines(bytes, &AllowList::default(), limit)
+    }
+
+    #[test]
+    fn whole_lines_of_text_are_kept() {
+        assert_eq!(end_of(b"one\ntwo\nthree\n\n", 100), "one\ntwo\nthree");
+        assert_eq!(end_of(b"one\ntwo\nthree\n", 9), "two\nthree");
+        assert_eq!(end_of(b"one\ntwo\nthree\n", 8), "three");
+        assert_eq!(end_of(b"one\na long last line", 9), "last line");
+        assert_eq!(end_of(b"10%\r20%\r100%\r\ndone\r\n", 100), "100%\ndone");
+        assert_eq!(end_of(b"\0\0\xffbad\n{\"schema\":\"milepost.run/1\"}\n", 100), "\u{fffd}bad");
+        assert_eq!(end_of("ä\u{1F600}".as_bytes(), 5), "\u{1F600}");
+    }
+
+    #[test]
+    fn secrets_are_replaced_before_lines_are_cut() {
+        let line = format!("token ghp_{}\n", "a1B2".repeat(9));
+        let kept = end_of(format!("{line}last\n").as_bytes(), 40);
+        assert!(!kept.contains("a1B2") && kept.ends_with("last"), "{kept}");
+    }
+
+    #[test]
+    fn a_log_is_read_from_its_start_and_must_be_a_file() {
+        use std::io::Write as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        File::create(&path).unwrap().write_all(b"earlier\n").unwrap();
+        let log = OutputFiles::log(&path).unwrap();
+        assert_eq!(log.end(&AllowList::default()), "");
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"now\n").unwrap();
+        assert_eq!(log.end(&AllowList::default()), "now");
+        for _ in 0..5000 {
+            file.write_all(b"a line\n").unwrap();
+        }
+        let end = log.end(&AllowList::default());
+        assert!(end.len() <= BYTES && end.lines().all(|line| line == "a line"), "{end}");
+        file.set_len(0).unwrap();
+        file.write_all(b"new\n").unwrap();
+        assert_eq!(log.end(&AllowList::default()), "new");
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        assert_eq!(OutputFiles::log(&pipe).unwrap_err().to_string(), "not a regular file");
+        assert!(OutputFiles::log(dir.path()).is_err());
+    }
+}
