@@ -47,7 +47,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     proposed_plan: Some(find_proposed_plan),
     answer: AnswerFormat::HookSpecificOutput,
     // Codex shows 2,500 tokens, which it counts as a quarter of the bytes.
-    text_limit: BriefLimit { tokens: Some(2_350), bytes: Some(9_600), chars: None },
+    text_limit: BriefLimit { tokens: Some(2_400), bytes: Some(9_600), chars: None },
 };
 
 /// There is no hook for `PreToolUse`: it would only report how long a tool took, at the cost of one more

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Composer, clip};
 use crate::brief::artifact::inline_path;
 use crate::brief::blocks::code_span;
-use crate::model::PathText;
+use crate::model::{FileRef, PathText};
 
 /// A file in the list.
 struct ListedFile {
@@ -95,7 +95,9 @@ impl Composer<'_> {
             let watched = workspace.watched.iter().flat_map(|watched| &watched.files);
             watched.for_each(|p| add(path_text(p), "watched", "in a watched folder"));
         }
-        for file in &body.files {
+        // References to files elsewhere, such as transcripts, are left out under pressure.
+        let wanted = |file: &&FileRef| self.detail.ids || !file.path.starts_with('/');
+        for file in body.files.iter().filter(wanted) {
             let digest =
                 file.sha256.as_deref().map_or(String::new(), |sha| format!(", sha256 {}", clip(sha)));
             add(file.path.clone(), "referenced", &format!("listed in the checkpoint{digest}"));
@@ -104,15 +106,22 @@ impl Composer<'_> {
     }
 }
 
-/// Chooses the files to show, and returns them and the rest. If there are too many, every folder gets some:
-/// one file of a folder says more than the twentieth of another.
+/// Chooses the files to show, and returns them and the rest. If there are too many, every folder gets some,
+/// and of files whose names differ only in numbers only a few are shown: one file of a folder says more than
+/// the twentieth of another.
 fn choose(files: Vec<ListedFile>, limit: usize) -> (Vec<ListedFile>, Vec<ListedFile>) {
-    let mut in_folder: HashMap<String, usize> = HashMap::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut count = |key: String| {
+        let count = counts.entry(key).or_default();
+        *count += 1;
+        *count
+    };
     let mut ranked: Vec<(usize, usize, ListedFile)> = Vec::new();
     for (n, file) in files.into_iter().enumerate() {
-        let rank = in_folder.entry(folder_of(&file.path).to_owned()).or_default();
-        *rank += 1;
-        ranked.push((*rank, n, file));
+        let pattern: String = file.path.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        let alike = count(format!("alike {pattern}"));
+        let in_folder = count(format!("in {}", folder_of(&file.path)));
+        ranked.push((in_folder + 3 * (alike - 1), n, file));
     }
     ranked.sort_by_key(|(rank, n, _)| (*rank, *n));
     let mut rest = ranked.split_off(ranked.len().min(limit));

@@ -83,6 +83,8 @@ struct Detail {
     file_table: bool,
     /// Whether facts from manifest files are listed.
     manifests: bool,
+    /// Whether ids, the folder and other details that the reader can find out are included.
+    ids: bool,
     /// Maximum length of a command's output, in characters.
     output: usize,
     /// Maximum length of the agent's last message, in characters.
@@ -119,7 +121,17 @@ impl Detail {
         leave_out: Option<Weight>,
     ) -> Self {
         let is_full = newest >= 10;
-        Self { newest, files, file_table: is_full, manifests: newest > 3, output, reply, plan, leave_out }
+        Self {
+            newest,
+            files,
+            file_table: is_full,
+            manifests: newest > 3,
+            ids: newest > 0,
+            output,
+            reply,
+            plan,
+            leave_out,
+        }
     }
 }
 
@@ -225,7 +237,7 @@ impl Composer<'_> {
     }
 
     fn compose(&self) -> String {
-        let mut text = format_front_matter(self.facts);
+        let mut text = format_front_matter(self.facts, self.detail.ids);
         for (kind, empty) in SECTIONS {
             if kind == SectionKind::Decisions {
                 let _ = write!(text, "\n## {}\n", SectionKind::Container);
@@ -240,7 +252,7 @@ impl Composer<'_> {
     }
 
     fn compose_update(&self) -> String {
-        let mut text = format_front_matter(self.facts);
+        let mut text = format_front_matter(self.facts, self.detail.ids);
         for (kind, _) in SECTIONS.into_iter().skip(1) {
             let lines = match kind {
                 SectionKind::Intent => self.updated_intent_lines(),
@@ -254,9 +266,12 @@ impl Composer<'_> {
     }
 }
 
-fn format_front_matter(facts: &BriefFacts<'_>) -> String {
+fn format_front_matter(facts: &BriefFacts<'_>, with_ids: bool) -> String {
     let value = |text: &str| written(&one_line(text));
     let mut text = format!("---\ncheckpoint: {}\ncreated: {:.3}\n", value(&facts.id), facts.created);
+    if !with_ids {
+        return text + "---\n";
+    }
     if let Some(body) = facts.body {
         let _ = writeln!(text, "anchor: {}", value(&anchor_text(body)));
     }

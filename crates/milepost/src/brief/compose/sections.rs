@@ -1,7 +1,7 @@
 //! The sections of a composed brief, except the list of files. Every line is one fact.
 
 use super::quotes::push_quote;
-use super::sentences::split_prompt;
+use super::sentences::{is_acknowledgement, split_prompt};
 use super::{Composer, clip, clip_to};
 use crate::brief::blocks::{Block, code_span, item_text, join_words, normalize_text, split_entries};
 use crate::brief::{Brief, SectionKind};
@@ -116,13 +116,16 @@ impl Composer<'_> {
         let workspace = self.facts.body.and_then(|body| body.workspace.as_ref());
         if let Some(git) = workspace.and_then(|workspace| workspace.git.as_ref()) {
             lines.extend(git.branch.iter().map(|branch| format!("- Branch: {branch}")));
-            lines.extend(git.head.iter().map(|head| format!("- Commit: {head}")));
+            let length = if self.detail.ids { usize::MAX } else { 12 };
+            let head = git.head.iter().map(|head| head.chars().take(length).collect::<String>());
+            lines.extend(head.map(|head| format!("- Commit: {head}")));
             let error = git.error.as_deref().filter(|e| *e != GitFacts::NO_REPOSITORY);
             lines.extend(error.map(|e| format!("- git: {}", clip(e))));
         } else if let Some(branch) = self.facts.record.and_then(|record| record.branch.as_deref()) {
             lines.push(format!("- Branch: {branch}"));
         }
-        if let Some(folder) = self.facts.record.and_then(RunRecord::folder) {
+        let folder = self.facts.record.and_then(RunRecord::folder);
+        if let Some(folder) = folder.filter(|_| self.detail.ids) {
             lines.push(format!("- Folder: {folder}"));
         }
         lines
@@ -143,7 +146,7 @@ impl Composer<'_> {
         for line in body.log.iter().skip(body.log.len().saturating_sub(most)) {
             lines.push(format!("- {} → {} → noted", line.at.strftime("%Y-%m-%d %H:%M"), clip(&line.text)));
         }
-        let commits = self.facts.project.commits.iter().take(most.max(5)).rev();
+        let commits = self.facts.project.commits.iter().take(most.max(3)).rev();
         lines.extend(commits.map(|(name, subject)| format!("- Commit → {name} → {}", clip(subject))));
         // An unfixed failure is a next action, and a fixed one no longer matters.
         let passed: Vec<_> = body
@@ -164,7 +167,10 @@ impl Composer<'_> {
 
     pub(super) fn state_lines(&self) -> Vec<String> {
         let Some(body) = self.facts.body else { return Vec::new() };
-        let mut lines = vec![format!("- Status: {} (checkpoint {})", body.status, body.snapshot_id)];
+        let mut lines = vec![match self.detail.ids {
+            true => format!("- Status: {} (checkpoint {})", body.status, body.snapshot_id),
+            false => format!("- Status: {}", body.status),
+        }];
         lines.extend(body.phase.iter().map(|phase| format!("- Phase: {}", super::phase_name(phase))));
         if let Some(step) = &body.step_state {
             let status = step.step_status.map_or("unknown", |status| status.as_str());
@@ -276,14 +282,20 @@ fn answers(messages: &[Message]) -> Vec<(jiff::Timestamp, &str, &str)> {
     answers
 }
 
-/// The plans that still hold, oldest first. A later plan with much the same words is a revision and replaces
-/// the earlier one. Of the agent's own plans, which nobody approved, only the newest holds.
+/// The plans that still hold, oldest first, and whether the user approved each. A later plan with much the same
+/// words is a revision and replaces the earlier one. A plan that the agent only proposed holds if the user's
+/// next prompt confirms it, or while there is none yet.
 fn current_plans(messages: &[Message]) -> Vec<(jiff::Timestamp, &str, bool)> {
     let mut plans: Vec<(_, &str, bool)> = Vec::new();
-    for message in messages {
-        if let Message::Plan { at, text, is_approved } = message {
-            plans.retain(|(_, earlier, approved)| !is_revision(earlier, text) && (*approved || *is_approved));
-            plans.push((*at, text, *is_approved));
+    for (n, message) in messages.iter().enumerate() {
+        let Message::Plan { at, text, is_approved } = message else { continue };
+        let reaction = messages[n..].iter().find_map(|later| match later {
+            Message::Prompt { text, .. } => Some(is_acknowledgement(text)),
+            _ => None,
+        });
+        plans.retain(|(_, earlier, approved)| *approved && !is_revision(earlier, text));
+        if *is_approved || reaction != Some(false) {
+            plans.push((*at, text, *is_approved || reaction == Some(true)));
         }
     }
     plans

@@ -231,14 +231,20 @@ fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{0e00}'..='\u{0e7f}')
 }
 
-fn is_acknowledgement(prompt: &str) -> bool {
-    if prompt.len() > 60 {
+/// Whether a prompt only confirms: a known phrase, or a few words that all occur in such phrases.
+pub(super) fn is_acknowledgement(prompt: &str) -> bool {
+    const MOST_WORDS: usize = 6;
+    if prompt.len() > 60 || prompt.contains(['/', '`', '?']) {
         return false;
     }
     let words: String =
         prompt.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    ACKNOWLEDGEMENTS.lines().any(|line| line == words)
+    let words: Vec<_> = words.split_whitespace().collect();
+    let phrase = words.join(" ");
+    let mut phrases = ACKNOWLEDGEMENTS.lines();
+    let is_known_word =
+        |word: &&str| ACKNOWLEDGEMENTS.lines().any(|line| line.split(' ').any(|known| known == *word));
+    phrases.any(|line| line == phrase) || (words.len() <= MOST_WORDS && words.iter().all(is_known_word))
 }
 
 #[cfg(test)]
@@ -282,7 +288,19 @@ mod tests {
 
     #[test]
     fn confirmations_are_recognised() {
-        for text in ["ok", "OK!", "yes, continue", "weiter", "続けて", "go ahead."] {
+        for text in [
+            "ok",
+            "OK!",
+            "yes, continue",
+            "weiter",
+            "続けて",
+            "go ahead.",
+            "great, continue",
+            "looks good, next",
+            "carry on please",
+            "👍",
+            "Implement the plan.",
+        ] {
             assert_eq!(weights(text), [(text.to_owned(), Weight::Acknowledgement)]);
         }
         assert_ne!(split_prompt("ok but keep the old API")[0].weight, Weight::Acknowledgement);
