@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, run_program};
-use crate::{agents, architecture, bench, deny, faults, mcp, setup, survival};
+use crate::{agents, architecture, bench, deny, faults, handover, mcp, setup, survival};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -39,9 +39,11 @@ pub fn run(size: faults::Size) -> Result<()> {
     // Counts only: timings are meaningless on a busy machine.
     step("counts", || bench::run(&["--short", "--check", "fsyncs", "space", "prune"]))?;
     step("survival", || survival::run(&["--check"]))?;
+    let handover: &[&str] = if is_full { &["--set", "held-out", "--check"] } else { &["--short", "--check"] };
+    step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 14 } else { 12 };
+    let steps = if is_full { 15 } else { 13 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }

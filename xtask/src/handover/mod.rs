@@ -33,7 +33,7 @@ const USAGE: &str = "usage: cargo xtask handover [--set tuning|held-out|all] [--
 /// Number of stories that are played at the same time.
 const WORKERS: usize = 2;
 /// Number of stories that `--short` plays, spread evenly over the set.
-const SHORT: usize = 10;
+const SHORT: usize = 7;
 
 struct Options {
     set: StorySet,

@@ -9,6 +9,7 @@ mod conformance;
 mod diff;
 mod engine;
 mod examples;
+mod handover;
 mod interop;
 mod lost;
 mod meanwhile;

@@ -51,6 +51,7 @@ impl Milepost {
     pub fn prune(&self, request: &PruneOptions, progress: &mut dyn FnMut(u64)) -> Result<PruneReport, Error> {
         let mut rows = self.store.runs(&RunQuery::default())?;
         let newest_write = rows.iter().map(last_write).max();
+        let continued = self.continued_runs(&rows)?;
         if let Some(run) = &request.run {
             rows.retain(|row| row.run_id == *run);
             if rows.is_empty() {
@@ -66,9 +67,10 @@ impl Milepost {
         let mut plans = Vec::new();
         let (mut examined, mut busy) = (0, false);
         for row in rows {
-            let is_newest = Some(last_write(&row)) == newest_write;
+            // An open run needs what was said in the runs that it continues.
+            let is_needed = Some(last_write(&row)) == newest_write || continued.contains(&row.run_id);
             let run_id = row.run_id.clone();
-            let failed = match self.prune_run(row, is_newest, request.dry_run) {
+            let failed = match self.prune_run(row, is_needed, request.dry_run) {
                 Ok(Some((plan, failed))) => {
                     examined += plan.steps.len() as u64;
                     progress(examined);
@@ -122,7 +124,7 @@ impl Milepost {
     fn prune_run(
         &self,
         mut row: RunRow,
-        is_newest: bool,
+        is_needed: bool,
         dry_run: bool,
     ) -> Result<Option<(RunPlan, Vec<Error>)>, Error> {
         if row.record.is_err() && !dry_run {
@@ -130,13 +132,30 @@ impl Milepost {
             let Some(stored) = self.store.run(&row.run_id)? else { return Ok(None) };
             row = stored.row;
         }
-        let plan = self.plan_run(row, is_newest, dry_run)?;
+        let plan = self.plan_run(row, is_needed, dry_run)?;
         if dry_run { Ok(Some((plan, Vec::new()))) } else { self.execute(plan) }
     }
 
-    /// Plans the pruning of a run. `is_newest` means that no other run in the store was written later; such
-    /// a run is neither removed nor reduced.
-    fn plan_run(&self, row: RunRow, is_newest: bool, dry_run: bool) -> Result<RunPlan, Error> {
+    /// The runs that open runs continue.
+    fn continued_runs(&self, rows: &[RunRow]) -> Result<HashSet<RunId>, Error> {
+        let mut continued = HashSet::new();
+        // Only runs as a whole are protected, and most stores keep them all.
+        let limits = &self.settings.store_limits;
+        if limits.ended_after.is_none() && limits.max_bytes == 0 {
+            return Ok(continued);
+        }
+        let is_open = |row: &&RunRow| {
+            row.record.as_ref().is_ok_and(|record| record.is_open() && record.parent.is_some())
+        };
+        for row in rows.iter().filter(is_open) {
+            continued.extend(self.chain(&row.run_id)?.into_iter().skip(1));
+        }
+        Ok(continued)
+    }
+
+    /// Plans the pruning of a run. A needed run is neither removed nor reduced: no other run in the store was
+    /// written later, or an open run continues it.
+    fn plan_run(&self, row: RunRow, is_needed: bool, dry_run: bool) -> Result<RunPlan, Error> {
         let (stamp, last_write) = (row.stamp, last_write(&row));
         let record = match row.record {
             Ok(record) => *record,
@@ -147,13 +166,13 @@ impl Milepost {
             RunPlan { record, stamp, last_write, remove_run: false, reducible: None, steps: Vec::new() };
         let record = &plan.record;
         // Only an ended run may be removed or reduced, and that decision needs all its checkpoints.
-        let ended = !record.is_open() && !is_newest;
+        let ended = !record.is_open() && !is_needed;
         let entries = self.entries_to_plan(&record.run_id, &retention, dry_run || ended)?;
         if ended {
             let candidate = EndedRun {
                 record,
                 retention: &retention,
-                last_written: is_newest,
+                last_written: is_needed,
                 owner_alive: self.liveness(record) == Some(Liveness::Alive),
                 protected: entries.iter().any(|entry| entry.pinned || entry.tagged),
             };
