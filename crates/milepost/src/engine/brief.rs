@@ -78,8 +78,9 @@ impl Milepost {
             let named = |file: &FileRef| saved.files.iter().any(|known| known.path == file.path);
             body.files.extend(working.files.into_iter().filter(|file| !named(file)));
         }
-        let has_messages = !self.conversation(&body.run_id)?.is_empty();
-        if let (Some(own), true) = (&saved.brief, body == saved && !has_messages) {
+        if let (Some(own), true) = (&saved.brief, body == saved)
+            && self.conversation(&body.run_id)?.is_empty()
+        {
             return Ok(own.clone());
         }
         let before = match body.brief.take() {

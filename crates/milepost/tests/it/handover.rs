@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use milepost::{Redaction, Save, Settings};
 use milepost::internal::brief::BriefLimit;
 use milepost::internal::engine::{RunOptions, StartOptions};
 use milepost::model::{Change, Item, Message, Outcome, OutcomeKind, OutcomeResult, Status};
+use milepost::{Redaction, Save, Settings};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run};

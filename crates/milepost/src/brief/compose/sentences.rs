@@ -1,6 +1,9 @@
 //! Splits what a user said into sentences and pasted blocks, and ranks them by how much is lost if they are
 //! left out. Takes plain text in any language. Pure.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
 /// How much is lost if a part of a prompt is left out, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Weight {
@@ -202,25 +205,46 @@ fn weigh(sentence: &str, is_first: bool) -> Weight {
     }
 }
 
+/// The rule words, by the way in which they are looked up.
+struct RuleWords {
+    /// Single words, which are looked up as a whole.
+    words: HashMap<&'static str, Weight>,
+    /// Phrases, and words of scripts without spaces, which are searched for.
+    phrases: Vec<(&'static str, Weight)>,
+}
+
+static RULES: LazyLock<RuleWords> = LazyLock::new(|| {
+    let mut rules = RuleWords { words: HashMap::new(), phrases: Vec::new() };
+    for (kind, word) in RULE_WORDS.lines().filter_map(|line| line.split_once(' ')) {
+        let weight = if kind == "rule" { Weight::Rule } else { Weight::Lead };
+        if word.chars().all(|c| c.is_alphanumeric() && !is_unspaced(c)) {
+            let known = rules.words.entry(word).or_insert(weight);
+            *known = weight.max(*known);
+        } else {
+            rules.phrases.push((word, weight));
+        }
+    }
+    rules
+});
+
 /// The weight of a sentence that states a rule or a preference.
 fn rule_strength(sentence: &str) -> Option<Weight> {
     let lower = sentence.to_lowercase().replace('’', "'");
-    let mut found = None;
-    for line in RULE_WORDS.lines() {
-        let Some((kind, word)) = line.split_once(' ') else { continue };
-        let weight = if kind == "rule" { Weight::Rule } else { Weight::Lead };
-        if found < Some(weight) && contains_word(&lower, word) {
-            found = Some(weight);
-        }
+    let words = lower.split(|c: char| !c.is_alphanumeric()).filter_map(|word| RULES.words.get(word));
+    let by_word = words.copied().max();
+    if by_word == Some(Weight::Rule) {
+        return by_word;
     }
-    found
+    let phrases = RULES.phrases.iter().filter(|(phrase, _)| contains_phrase(&lower, phrase));
+    by_word.max(phrases.map(|(_, weight)| *weight).max())
 }
 
-fn contains_word(text: &str, word: &str) -> bool {
-    let is_spaced = word.chars().all(|c| c.is_ascii() || c.is_alphabetic() && !is_unspaced(c));
-    text.match_indices(word).any(|(at, _)| {
+/// Whether a text contains a phrase. Phrases of scripts with spaces must not be part of a longer word.
+fn contains_phrase(text: &str, phrase: &str) -> bool {
+    let is_spaced = !phrase.contains(is_unspaced);
+    text.match_indices(phrase).any(|(at, _)| {
         let before = text[..at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
+        let after = text[at + phrase.len()..].chars().next();
         let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         !is_spaced || !(is_letter(before) || is_letter(after))
     })
@@ -241,11 +265,16 @@ pub(super) fn is_acknowledgement(prompt: &str) -> bool {
         prompt.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     let words: Vec<_> = words.split_whitespace().collect();
     let phrase = words.join(" ");
-    let mut phrases = ACKNOWLEDGEMENTS.lines();
-    let is_known_word =
-        |word: &&str| ACKNOWLEDGEMENTS.lines().any(|line| line.split(' ').any(|known| known == *word));
-    phrases.any(|line| line == phrase) || (words.len() <= MOST_WORDS && words.iter().all(is_known_word))
+    let (phrases, known_words) = &*CONFIRMATIONS;
+    let is_known = |word: &&str| known_words.contains(*word);
+    phrases.contains(phrase.as_str()) || (words.len() <= MOST_WORDS && words.iter().all(is_known))
 }
+
+/// The known confirmations, and the words that occur in them.
+static CONFIRMATIONS: LazyLock<(HashSet<&'static str>, HashSet<&'static str>)> = LazyLock::new(|| {
+    let words = ACKNOWLEDGEMENTS.lines().flat_map(|line| line.split(' '));
+    (ACKNOWLEDGEMENTS.lines().collect(), words.collect())
+});
 
 #[cfg(test)]
 mod tests {
