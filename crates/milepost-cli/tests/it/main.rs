@@ -21,6 +21,7 @@ mod escapes;
 mod exact;
 
 mod foreign;
+mod handover;
 mod hook;
 mod hook_work;
 mod hostile_git;

@@ -64,7 +64,9 @@ pub(super) fn split_prompt(prompt: &str) -> Vec<Part> {
         for sentence in split_sentences(lines[at]) {
             let has_lead = parts.iter().any(|part: &Part| part.weight > Weight::Paste);
             let weight = weigh(sentence, !has_lead);
-            parts.push(Part { text: sentence.to_owned(), weight, starts_line });
+            // The indentation of a line shows its place in a list.
+            let indent = if starts_line { indentation(lines[at]) } else { "" };
+            parts.push(Part { text: format!("{indent}{sentence}"), weight, starts_line });
             starts_line = false;
         }
         at += 1;
@@ -164,6 +166,11 @@ fn is_output(line: &str) -> bool {
     let words = text.chars().filter(|c| c.is_alphabetic() || *c == ' ' || !c.is_ascii()).count();
     let starts_with_time = text.chars().take(4).filter(char::is_ascii_digit).count() >= 2;
     indented || words * 10 < total * 7 || (starts_with_time && total > 20)
+}
+
+/// The blanks at the start of a line.
+fn indentation(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
 }
 
 /// Splits a line into sentences. A full stop ends a sentence only before a space, so that versions, paths
