@@ -46,6 +46,7 @@ mod run;
 mod save;
 mod script;
 mod task;
+mod terminal;
 mod tools;
 mod trust;
 mod trust_abuse;
