@@ -39,6 +39,7 @@ mod output;
 mod permissions;
 mod planted;
 mod prune;
+mod record_scope;
 mod redact;
 mod refuse;
 mod resume;

@@ -66,6 +66,11 @@ impl Terminal {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Whether a text has appeared since the last keys.
+    pub(crate) fn shows(&self, text: &str) -> bool {
+        self.shown.lock().unwrap().contains(text)
+    }
+
     /// Waits until a text appears on the terminal.
     #[track_caller]
     pub(crate) fn expect(&self, text: &str) {
