@@ -153,6 +153,8 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
         &[
             "agents",
             "cli",
+            "config::Origin",
+            "config::RecordScope",
             "config::Setting",
             "context",
             "error",

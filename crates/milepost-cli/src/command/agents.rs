@@ -11,20 +11,24 @@ use crate::agents::setup::{
 };
 use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
 use crate::completion::Values;
-use crate::config::AgentEnvironment;
+use crate::config::{AgentEnvironment, Origin, RECORD, RecordScope};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
-use crate::present::agents::{AgentStatus, Failed, Mode, SetupDocument, StatusDocument, page};
+use crate::present::Document as _;
+use crate::present::agents::{
+    AgentStatus, Failed, Mode, RecordChange, RecordStatus, SetupDocument, StatusDocument, page,
+};
 
 /// Install Milepost into agents: hooks, /checkpoint, the MCP server
 ///
 /// Edits the agents' settings files in place. Other entries, comments and white space do not change. A backup
 /// of the previous content is kept next to each file, and uninstall restores it. The agent does not have to
-/// be installed yet. Hooks do nothing in projects without a store.
+/// be installed yet. Hooks record only in projects with a store, which `milepost init` creates. With
+/// `install --record all`, they also create a store in every git repository that an agent works in.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost agents install claude-code\n  milepost agents install --all --project --dry-run\n  \
-                  milepost agents status\n  milepost agents uninstall --all --everywhere"
+                  milepost agents install --record all\n  milepost agents status\n  milepost agents uninstall --all --everywhere"
 )]
 pub(crate) struct AgentsArgs {
     #[command(subcommand)]
@@ -34,9 +38,21 @@ pub(crate) struct AgentsArgs {
 #[derive(Debug, clap::Subcommand)]
 enum AgentsAction {
     /// Install Milepost into agents, or update an installation
+    ///
+    /// On a terminal, asks once where hooks record: in every git repository, or only where `milepost init` was
+    /// run. The answer is saved as agents.record in your configuration file. Without a terminal, hooks record
+    /// only where `milepost init` was run.
     #[command(after_help = "Examples:\n  milepost agents install claude-code codex\n  \
+                            milepost agents install claude-code --record all\n  \
+                            milepost agents install --record initialised\n  \
                             milepost agents install --all --project --dry-run")]
-    Install(Selection),
+    Install {
+        #[command(flatten)]
+        selection: Selection,
+        /// Set where hooks record, without asking; needs no NAME
+        #[arg(long, value_name = "WHERE", value_enum)]
+        record: Option<RecordScope>,
+    },
     /// Show what is installed, what is outdated, and what needs your approval
     #[command(after_help = "Examples:\n  milepost agents status\n  milepost agents status codex --json")]
     Status {
@@ -83,10 +99,18 @@ fn agent_help() -> String {
 pub(crate) fn run(args: AgentsArgs, context: &Context<'_>) -> Result<()> {
     let setup = AgentSetup::open(context);
     match args.action {
-        AgentsAction::Install(selection) => {
-            let agents = select_agents(&selection.names, selection.all, &setup)?;
+        AgentsAction::Install { selection, record } => {
+            let sets_only_record = record.is_some() && selection.names.is_empty() && !selection.all;
+            let agents = match sets_only_record {
+                true => Vec::new(),
+                false => select_agents(&selection.names, selection.all, &setup)?,
+            };
             let requests = setup.requests(Action::Install, &agents, selection.scope())?;
-            context.output.present(&setup.execute(&requests, selection.dry_run)?)
+            let document = setup.execute(&requests, selection.dry_run)?;
+            let asks = selection.scope() == Scope::User && !selection.dry_run && document.error().is_none();
+            let record = record.or_else(|| asks.then(|| setup.ask_where_to_record()).flatten());
+            let changed = record.map(|record| setup.write_record(record, selection.dry_run)).transpose()?;
+            context.output.present(&document.with_record(changed.flatten()))
         }
         AgentsAction::Uninstall { selection, everywhere } => {
             let agents = select_agents(&selection.names, selection.all, &setup)?;
@@ -261,6 +285,28 @@ impl<'a> AgentSetup<'a> {
         self.document(plans, failed, Mode::Done)
     }
 
+    /// Asks where hooks record, unless the user has already decided. `None` if it cannot ask.
+    fn ask_where_to_record(&self) -> Option<RecordScope> {
+        let output = self.context.output;
+        if output.yes || self.context.config.agents.chosen_record.is_some() {
+            return None;
+        }
+        let question = "Record sessions in every git repository? Otherwise they are recorded only in projects where you \
+                        run `milepost init`.";
+        let everywhere = output.confirm(question)?;
+        Some(if everywhere { RecordScope::All } else { RecordScope::Initialised })
+    }
+
+    /// Writes where hooks record to the user's configuration file, unless it is already set to that.
+    fn write_record(&self, record: RecordScope, dry_run: bool) -> Result<Option<RecordChange>> {
+        let config = &self.context.config;
+        if config.agents.chosen_record == Some(record) {
+            return Ok(None);
+        }
+        let file = if dry_run { config.user_file()?.to_owned() } else { config.write_record(record)? };
+        Ok(Some(RecordChange { record, file: file.display().to_string() }))
+    }
+
     /// Creates the key for signing outbox entries now, because a hook may run where it cannot create the key.
     fn create_key(&self) {
         if let Ok(state) = &self.context.config.trust.state {
@@ -276,7 +322,7 @@ impl<'a> AgentSetup<'a> {
 
     fn document(&self, plans: Vec<Plan>, failed: Failed, mode: Mode) -> SetupDocument {
         let on_path = self.environment.program("milepost").is_some();
-        SetupDocument::new(plans, failed, mode, on_path)
+        SetupDocument::new(plans, failed, mode, on_path, self.context.config.agents.record())
     }
 
     fn status(&self, agents: &[Agent], scopes: &[Scope]) -> StatusDocument {
@@ -292,7 +338,12 @@ impl<'a> AgentSetup<'a> {
         let elsewhere: BTreeSet<_> =
             records.all().iter().filter_map(|record| record.project.as_ref()).collect();
         let elsewhere = elsewhere.into_iter().filter(|root| **root != self.roots.project);
+        let setting = self.context.config.settings.iter().find(|setting| setting.key == RECORD);
         StatusDocument {
+            record: RecordStatus {
+                value: self.context.config.agents.record(),
+                origin: setting.map_or(Origin::Default, |setting| setting.origin.clone()),
+            },
             program: program("milepost"),
             agents: agents.iter().map(inspect).collect(),
             elsewhere: elsewhere.map(|root| root.display().to_string()).collect(),

@@ -12,7 +12,7 @@ use strsim::levenshtein;
 use crate::error::{CommandError, Result};
 
 /// Maximum size of a configuration file.
-const LIMIT: u64 = 64 << 10;
+pub(super) const LIMIT: u64 = 64 << 10;
 /// Maximum number of unknown keys to warn about by name.
 const NAMED_KEYS: usize = 20;
 

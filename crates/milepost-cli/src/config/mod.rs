@@ -9,6 +9,7 @@ mod file;
 mod guarded;
 mod retain;
 mod trust;
+mod user_file;
 mod value;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use milepost::store::{ForeignReason, StoreUrl};
 use milepost::{AllowList, Error, ReasonCode};
 use serde::{Serialize, Serializer};
 
-pub(crate) use self::agents::{Agents, PromptDetail};
+pub(crate) use self::agents::{Agents, PromptDetail, RECORD, RecordScope};
 pub(crate) use self::capture::CaptureSettings;
 use self::environment::Environment;
 pub(crate) use self::environment::{
@@ -129,6 +130,8 @@ pub(crate) struct Config {
     pub(crate) settings: Vec<Setting>,
     /// The path of the project's file, whether or not it exists.
     pub(crate) file: PathBuf,
+    /// The path of the user's file, whether or not it exists; `None` without a home folder.
+    user_file: Option<PathBuf>,
 }
 
 /// A value as written, and its origin. `None` if the setting is not set.
@@ -158,7 +161,7 @@ impl Config {
         // The user's own file may be behind symbolic links.
         let user_file =
             environment.user_file.clone().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
-        let user = match user_file.map(|path| File::read(path, false)).transpose()? {
+        let user = match user_file.clone().map(|path| File::read(path, false)).transpose()? {
             Some(FileLookup::File(file)) => Some(file),
             Some(FileLookup::Refused(why)) => {
                 let path = environment.user_file.as_deref().unwrap_or(folder).display();
@@ -180,6 +183,12 @@ impl Config {
             FileLookup::Missing => None,
         };
         let unknown_keys_at = warnings.len();
+        if let Some(project) = project.as_mut().filter(|project| project.get(RECORD).is_some()) {
+            project.remove(|key| key == RECORD);
+            let file = file.display();
+            warnings
+                .push(format!("{RECORD} in {file} is ignored: only your own configuration file may set it"));
+        }
         let flag =
             |value: &Option<String>, name| value.clone().map(|v| (RawValue::Text(v), Origin::Flag(name)));
 
@@ -246,7 +255,7 @@ impl Config {
             guarded::apply_as_minimum(&mut retain, file, user.as_ref(), &guarded);
         }
         let capture = CaptureSettings::load(&mut settings, own_folder)?;
-        let agents = Agents::load(&mut settings)?;
+        let agents = Agents::load(&mut settings, user.as_ref())?;
         let AllowedValues(redact_allow) = settings.value("redact.allow", AllowedValues::default())?;
         let pointer_file = settings.in_files("pointer.file", "none", |raw, origin| {
             Ok(own_folder(origin).join(String::parse(raw)?).to_string_lossy().into_owned())
@@ -297,12 +306,28 @@ impl Config {
             warnings,
             settings: settings.list,
             file,
+            user_file,
         })
     }
 
     /// What identifies the project: the git directory that its worktrees share, or its root outside git.
     pub(crate) fn project(&self) -> PathBuf {
         trust::project(&self.paths)
+    }
+
+    /// The path of the user's file, whether or not it exists.
+    pub(crate) fn user_file(&self) -> Result<&Path> {
+        self.user_file.as_deref().ok_or_else(|| {
+            CommandError::usage("HOME is not set: your configuration file cannot be found")
+                .with_hint("set HOME")
+        })
+    }
+
+    /// Sets where hooks record, in the user's file, and returns the path of that file.
+    pub(crate) fn write_record(&self, scope: RecordScope) -> Result<PathBuf> {
+        let path = self.user_file()?;
+        user_file::set(path, RECORD, &scope.to_string())?;
+        Ok(path.to_owned())
     }
 
     /// The store's address.

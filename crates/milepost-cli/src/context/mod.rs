@@ -192,6 +192,7 @@ impl<'a> Context<'a> {
             .redaction_allow(self.config.redact_allow.clone())
             .resume(self.config.agents.resume)
             .pointer(self.config.pointer.clone())
+            .hide_foreign_runs(self.is_for_agent())
     }
 
     /// The run that a flag or the environment names, which must exist.

@@ -66,7 +66,7 @@ impl Context<'_> {
 
     /// The run with this id, or the unique start of its id or short id. It must exist, and may be shown.
     pub(crate) fn visible_run(&self, mp: &Milepost, name: &RunId) -> Result<RunId> {
-        let run = mp.find_run(name.as_str()).map_err(|e| self.without_hidden(mp, e))?;
+        let run = mp.find_run(name.as_str())?;
         self.ensure_visible(mp, &run)?;
         Ok(run)
     }
@@ -74,17 +74,6 @@ impl Context<'_> {
     /// The run that --run or the environment names, by the same rules.
     pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>> {
         self.config.run.as_ref().map(|run| self.visible_run(mp, run)).transpose()
-    }
-
-    /// An error about several runs, without the names of those that may not be shown.
-    fn without_hidden(&self, mp: &Milepost, error: Error) -> Error {
-        match (error, self.hidden_runs(mp)) {
-            (Error::Ambiguous { reference, kind: "runs", mut candidates, .. }, Ok(hidden)) => {
-                candidates.retain(|run| !hidden.iter().any(|hidden| hidden.as_str() == run));
-                Error::Ambiguous { reference, kind: "runs", total: candidates.len(), candidates }
-            }
-            (error, _) => error,
-        }
     }
 
     /// The run in which to resolve a reference. If an agent names no run, `latest` skips hidden runs.

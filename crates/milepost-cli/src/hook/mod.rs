@@ -3,6 +3,7 @@
 //! it is recorded for `milepost status`, and the exit code is 0 unless `--strict` is set.
 
 pub(crate) mod failures;
+mod first_event;
 mod handle;
 mod notices;
 mod offer;
@@ -17,10 +18,6 @@ use crate::config::Config;
 use crate::context::{Audience, Context};
 use crate::error::{CommandError, Result};
 use crate::present::{Output, format};
-
-/// The notice that a user gets once in a project without a store.
-const NO_STORE: &str =
-    "milepost: installed, but this project has no store. Run `milepost init` to record sessions here";
 
 /// Reads one event and handles it.
 pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) -> Result<()> {
@@ -38,12 +35,12 @@ fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut 
     drop(payload);
     *origin = EventOrigin { name: Some(event.name.clone()), cwd: event.cwd.clone() };
     // Without -C, use the agent's working directory: the agent may run its hooks in another folder.
-    match (&global.directory, &event.cwd) {
-        (Some(_), _) => crate::command::change_directory(global)?,
+    let is_in_folder = match (&global.directory, &event.cwd) {
+        (Some(_), _) => crate::command::change_directory(global).map(|()| true)?,
         // The event is recorded even if the folder was removed.
-        (None, Some(folder)) => drop(std::env::set_current_dir(folder)),
-        (None, None) => {}
-    }
+        (None, Some(folder)) => std::env::set_current_dir(folder).is_ok(),
+        (None, None) => true,
+    };
     let starts_session = event.starts_session();
     let config = match Config::load(global) {
         Ok(config) => config,
@@ -66,13 +63,17 @@ fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut 
         return Ok(());
     }
     if !context.has_store() {
-        if starts_session
-            && agent.answer.shows_messages()
-            && notices::is_first_without_store(&context.config.project())
-        {
-            output.write_json_text(&offer::user_message(agent, NO_STORE))?;
+        // If the event's folder was removed, the current folder may belong to another project.
+        let created = is_in_folder.then(|| first_event::create_store(&context)).transpose()?;
+        if created != Some(true) {
+            if starts_session
+                && agent.answer.shows_messages()
+                && notices::is_first_without_store(&context.config.project())
+            {
+                output.write_json_text(&offer::user_message(agent, &first_event::notice(&context)))?;
+            }
+            return Ok(());
         }
-        return Ok(());
     }
     if let Some(answer) = handle::handle(agent, event, &context)? {
         output.write_json_text(&answer)?;

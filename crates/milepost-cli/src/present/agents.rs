@@ -8,11 +8,12 @@ use milepost::ReasonCode;
 use serde::Serialize;
 use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 
-use super::format::{bold, clean, dim, green, red, yellow};
+use super::format::{bold, clean, dim, green, red, wrap, yellow};
 use super::table::{Column, Table, cell};
 use super::{Document, Output};
 use crate::agents::setup::{Action, FileChange, Part, Plan, RefusedFile, Setup};
 use crate::agents::{Agent, Scope};
+use crate::config::{Origin, RecordScope};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
@@ -90,18 +91,23 @@ pub(crate) fn page(plans: &[Plan], mode: Mode) -> String {
             let _ = writeln!(text, "  already set up");
         }
     }
-    if not_installed == plans.len() {
+    if not_installed > 0 && not_installed == plans.len() {
         text.push_str("Nothing is set up here.\n");
     }
     if mode == Mode::Done {
         for line in plans.iter().flat_map(|plan| &plan.to_do) {
             let _ = writeln!(text, "{} {}", bold("To do:"), clean(line));
         }
-        if plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible()) {
-            text.push_str("Next: start the agent in a project with a store (`milepost init` creates one).\n");
-        }
     }
     text
+}
+
+/// Where hooks record, in words.
+fn describe_record(record: RecordScope) -> &'static str {
+    match record {
+        RecordScope::All => "in every git repository",
+        RecordScope::Initialised => "only in projects where `milepost init` was run",
+    }
 }
 
 /// Unchanged lines shown around a change.
@@ -152,21 +158,70 @@ pub(crate) struct SetupDocument {
     /// Whether `milepost` is on PATH.
     #[serde(skip)]
     on_path: bool,
+    /// Where hooks recorded before this command.
+    #[serde(skip)]
+    record_before: RecordScope,
+    /// The new value of `agents.record`, if it changes.
+    #[serde(rename = "record", skip_serializing_if = "Option::is_none")]
+    record_change: Option<RecordChange>,
+}
+
+/// A change of the setting `agents.record`.
+#[derive(Serialize)]
+pub(crate) struct RecordChange {
+    #[serde(rename = "value")]
+    pub(crate) record: RecordScope,
+    /// The configuration file.
+    pub(crate) file: String,
 }
 
 impl SetupDocument {
-    pub(crate) fn new(mut plans: Vec<Plan>, failed: Failed, mode: Mode, on_path: bool) -> Self {
+    pub(crate) fn new(
+        mut plans: Vec<Plan>,
+        failed: Failed,
+        mode: Mode,
+        on_path: bool,
+        record_before: RecordScope,
+    ) -> Self {
         let dry_run = mode == Mode::DryRun;
         for change in plans.iter_mut().flat_map(|plan| &mut plan.changes).filter(|_| dry_run) {
             let plain = |change| anstream::adapter::strip_str(&diff(change)).to_string();
             change.diff = change.has_effect().then(|| plain(change));
         }
-        Self { dry_run, plans, failed, mode, on_path }
+        Self { dry_run, plans, failed, mode, on_path, record_before, record_change: None }
+    }
+
+    /// Adds the change of the setting `agents.record`.
+    pub(crate) fn with_record(self, record_change: Option<RecordChange>) -> Self {
+        Self { record_change, ..self }
     }
 
     /// The page for people.
     pub(crate) fn page(&self) -> String {
-        page(&self.plans, self.mode)
+        let mut text = page(&self.plans, self.mode);
+        let installs = self.plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
+        let record = match &self.record_change {
+            Some(RecordChange { record, file }) => {
+                let verb = if self.dry_run { "Hooks would record" } else { "Hooks record" };
+                let (words, file) = (describe_record(*record), clean(file));
+                let _ = writeln!(text, "{verb} {words} {}", dim(&format!("(agents.record in {file})")));
+                *record
+            }
+            None if self.plans.is_empty() => {
+                let _ = writeln!(text, "Hooks already record {}", describe_record(self.record_before));
+                self.record_before
+            }
+            None => self.record_before,
+        };
+        if self.mode == Mode::Done && installs {
+            text.push_str(match record {
+                RecordScope::All => "Next: start the agent in a git repository.\n",
+                RecordScope::Initialised => {
+                    "Next: start the agent in a project with a store (`milepost init` creates one).\n"
+                }
+            });
+        }
+        text
     }
 }
 
@@ -223,6 +278,13 @@ pub(crate) struct AgentStatus {
     pub(crate) setups: Vec<Setup>,
 }
 
+/// The setting `agents.record`, and where its value comes from.
+#[derive(Serialize)]
+pub(crate) struct RecordStatus {
+    pub(crate) value: RecordScope,
+    pub(crate) origin: Origin,
+}
+
 /// The setup of all agents.
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.agents.status/1")]
@@ -230,6 +292,8 @@ pub(crate) struct StatusDocument {
     /// The path of the `milepost` program.
     #[serde(rename = "milepost")]
     pub(crate) program: Option<String>,
+    /// Where hooks record.
+    pub(crate) record: RecordStatus,
     pub(crate) agents: Vec<AgentStatus>,
     /// Other projects that have a setup.
     pub(crate) elsewhere: Vec<String>,
@@ -286,6 +350,9 @@ impl StatusDocument {
             text.push_str(&notes);
         }
         text.push('\n');
+        let RecordStatus { value, origin } = &self.record;
+        let line = format!("Hooks record {} ({origin})", describe_record(*value));
+        let _ = writeln!(text, "{}", wrap(&clean(&line), 0, output.width()));
         let _ = writeln!(text, "Next: {}", self.next());
         text
     }

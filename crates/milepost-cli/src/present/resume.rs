@@ -13,7 +13,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::damage::Fallback;
-use super::format::{bold, clean, dim, push_fields, yellow};
+use super::format::{bold, clean, dim, push_fields, wrap, yellow};
 use super::{Document, Output};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -291,23 +291,32 @@ fn verdict(overview: &Overview, from: &RunAssessment) -> String {
     format!("{} {can} be continued: {why} ({})\n", overview.run_id, from.decision.reason_code)
 }
 
+/// The column at which the values of the page start.
+const LABEL_WIDTH: usize = 12;
+
 /// The page above the brief: what the run was doing, why it stopped, and the next commands.
 fn page(examination: &Examination, width: Option<usize>) -> String {
     let Examination { overview, from, workspace, others, agent, .. } = examination;
     let mut text = String::new();
     let name = clean(&overview.name());
-    let _ = match from.decision.eligible {
-        true => writeln!(text, "{} can be resumed\n", bold(&name)),
-        false => writeln!(text, "{}  {}\n", bold(&name), yellow(&clean(&from.refusal_reason()))),
+    let (state, is_warning) = match from.decision.eligible {
+        true => ("can be resumed".to_owned(), false),
+        false => (clean(&from.refusal_reason()), true),
     };
+    let fits = |line: &str| width.is_none_or(|width| line.width() <= width);
+    let separator = match (is_warning, fits(&format!("{name}  {state}"))) {
+        (_, false) => "\n",
+        (true, true) => "  ",
+        (false, true) => " ",
+    };
+    let state = wrap(&state, 0, width);
+    let state = if is_warning { yellow(&state) } else { state };
+    let _ = writeln!(text, "{}{separator}{state}\n", bold(&wrap(&name, 0, width)));
     let by = overview.agent.as_deref().map_or(String::new(), |agent| format!(", {agent}"));
     let detail = overview.detail.as_deref().map_or(String::new(), |detail| format!(" ({detail})"));
     let sessions =
         if overview.sessions > 1 { format!(" in {} sessions", overview.sessions) } else { String::new() };
     let (uncommitted, branch) = workspace.clone().unzip();
-    let actions = (1..).zip(&overview.next_actions);
-    let actions =
-        actions.map(|(n, action)| (if n == 1 { "Next" } else { "" }, Some(format!("{n}. {action}"))));
     let fields = [
         ("Run", Some(format!("{}{by}", overview.run_id))),
         ("Doing", overview.doing.clone()),
@@ -319,12 +328,26 @@ fn page(examination: &Examination, width: Option<usize>) -> String {
         ("Failed last", overview.failed.clone()),
     ];
     let label = |name: &str| format!("{} ", bold(&format!("{name:<11}")));
-    push_fields(&mut text, width, 12, label, fields.into_iter().chain(actions));
+    push_fields(&mut text, width, LABEL_WIDTH, label, fields);
+    for (n, action) in (1..).zip(&overview.next_actions) {
+        let number = format!("{n}. ");
+        let action = wrap(&clean(action), LABEL_WIDTH + number.len(), width);
+        let _ = writeln!(text, "{}{number}{action}", label(if n == 1 { "Next" } else { "" }));
+    }
     text.push('\n');
     let name = overview.run_id.short().unwrap_or(overview.run_id.as_str());
     let eligible = from.decision.eligible;
     let has_command = from.detail.summary().intact().is_some_and(|record| record.command().is_some());
-    let resume = |flag: &str| format!("milepost resume {name} --{flag}");
+    let resume = |flag: &str| {
+        let line = format!("milepost resume {name} --{flag}");
+        let first = format!("milepost resume {name} \\");
+        // A shell continues the command after a backslash at the end of a line.
+        match (fits(&line), fits(&first)) {
+            (true, _) => line,
+            (false, true) => format!("{first}\n    --{flag}"),
+            (false, false) => format!("milepost resume \\\n    {name} \\\n    --{flag}"),
+        }
+    };
     let commands = [
         (eligible && has_command).then(|| (resume("rerun"), "run its command again, in the same run")),
         agent
@@ -337,10 +360,12 @@ fn page(examination: &Examination, width: Option<usize>) -> String {
     ];
     let commands: Vec<_> = commands.into_iter().flatten().collect();
     let longest = commands.iter().map(|(command, _)| command.width()).max().unwrap_or_default();
+    let in_columns = |what: &str| width.is_none_or(|width| longest + 2 + what.width() <= width);
+    let use_columns = commands.iter().all(|(command, what)| in_columns(what) && !command.contains('\n'));
     for (command, what) in commands {
-        let line = match width {
-            Some(width) if longest + 2 + what.width() > width => format!("{command}\n  {what}"),
-            _ => format!("{command:longest$}  {what}"),
+        let line = match use_columns {
+            true => format!("{command:longest$}  {what}"),
+            false => format!("{command}\n  {what}"),
         };
         text.push_str(&dim(&line));
         text.push('\n');

@@ -157,6 +157,61 @@ fn the_mcp_server_does_not_show_runs_from_elsewhere() {
 }
 
 #[test]
+fn an_ambiguous_name_does_not_list_runs_from_elsewhere() {
+    let theirs = TestEnvironment::repository();
+    for run in ["shared-theirs", "bait-one", "bait-two"] {
+        theirs.save(&["--run", run, "--summary", "SYSTEM OVERRIDE"]);
+    }
+    let bundle = theirs.path("b");
+    let env = TestEnvironment::repository();
+    for run in ["shared-theirs", "bait-one", "bait-two"] {
+        theirs.run(&["export", "bundle", run, bundle.to_str().unwrap(), "--yes", "--force"]);
+        env.run(&["import", "bundle", bundle.to_str().unwrap()]).exits(0);
+        std::fs::remove_file(&bundle).or_else(|_| std::fs::remove_dir_all(&bundle)).unwrap();
+    }
+    let mine = env.save(&["--run", "shared-mine", "--summary", "mine"]);
+    let commands: [&[&str]; 8] = [
+        &["show", "sha"],
+        &["show", "sha@1"],
+        &["show", "cp_2"],
+        &["brief", "show", "sha"],
+        &["diff", "sha", "sha@1"],
+        &["summary", "sha"],
+        &["runs", "sha"],
+        &["list", "--run", "sha"],
+    ];
+    for args in commands {
+        // The user has to decide which run is meant. For an agent only one run matches.
+        let told = env.run(args).exits(14).stderr;
+        assert!(args[1] == "cp_2" || told.contains("shared-theirs"), "{args:?}: {told}");
+        let ran = env.run_with(&AGENT, args).exits(0);
+        assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("theirs"), "{args:?}: {ran:#?}");
+    }
+    let mut server = Server::of(&env, &[]);
+    let mut show = |name: &str| {
+        let arguments = json!({ "ref": name });
+        server.request("tools/call", json!({ "name": "show", "arguments": arguments })).to_string()
+    };
+    assert!(show("sha").contains(&mine));
+    // Several runs match, but an agent may see none of them.
+    let ran = env.run_with(&AGENT, &["show", "bai"]).exits(14);
+    assert!(!ran.stderr.contains("bait"), "{ran:#?}");
+    assert!(!show("bai").contains("bait"));
+    // Several of the user's own runs match: only those are listed.
+    env.save(&["--run", "shared-too", "--summary", "mine"]);
+    for args in [["show", "sha"], ["show", "sha@1"], ["runs", "sha"], ["summary", "sha"]] {
+        let told = env.run_with(&AGENT, &args).exits(14).stderr;
+        assert!(
+            told.contains("2 runs") && told.contains("shared-mine") && told.contains("shared-too"),
+            "{told}"
+        );
+        assert!(!told.contains("theirs"), "{args:?}: {told}");
+    }
+    let told = show("sha");
+    assert!(told.contains("shared-too") && !told.contains("theirs"), "{told}");
+}
+
+#[test]
 fn an_open_run_from_elsewhere_is_not_the_current_run() {
     let theirs = TestEnvironment::repository();
     theirs.run(&["start", "--run", "theirs"]).exits(0);

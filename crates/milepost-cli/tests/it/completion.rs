@@ -1,12 +1,9 @@
 //! Completion of values: the candidates that the program offers, and their use by real shells on a terminal.
 
-use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use crate::TestEnvironment;
+use crate::terminal::Terminal;
 
 /// The candidates for a command line, without flags, each with its description after a tab.
 fn candidates(env: &TestEnvironment, words: &[&str]) -> Vec<String> {
@@ -155,73 +152,6 @@ fn another_programs_variable_changes_nothing() {
         assert!(ran.stdout.is_empty() && ran.stderr.is_empty(), "{ran:#?}");
     }
     assert!(!env.project().join(".milepost").exists());
-}
-
-/// A shell on a terminal.
-struct Terminal {
-    child: Child,
-    shown: Arc<Mutex<String>>,
-}
-
-impl Terminal {
-    /// Starts a shell in a terminal created by `script`. Prints a notice and returns `None` if either program
-    /// is not installed.
-    #[allow(clippy::print_stdout, reason = "the notice about a skipped test")]
-    fn start(env: &TestEnvironment, shell: &str) -> Option<Self> {
-        let program = shell.split(' ').next().unwrap();
-        for needed in ["script", program] {
-            if !env
-                .program("sh")
-                .args(["-c", &format!("command -v {needed}")])
-                .output()
-                .unwrap()
-                .status
-                .success()
-            {
-                println!("skipped: {needed} is not installed (`cargo xtask setup` installs it)");
-                return None;
-            }
-        }
-        let folder = Path::new(env!("CARGO_BIN_EXE_milepost")).parent().unwrap();
-        let mut command = env.program("script");
-        command.args(["-qefc", shell, "/dev/null"]);
-        command
-            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display()))
-            .env("TERM", "xterm");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let (shown, mut stdout) = (Arc::new(Mutex::new(String::new())), child.stdout.take().unwrap());
-        let collected = Arc::clone(&shown);
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(n @ 1..) = stdout.read(&mut bytes) {
-                collected.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
-            }
-        });
-        Some(Self { child, shown })
-    }
-
-    fn send(&mut self, keys: &str) {
-        self.shown.lock().unwrap().clear();
-        self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Waits until a text appears on the terminal.
-    #[track_caller]
-    fn expect(&self, text: &str) {
-        let end = Instant::now() + Duration::from_secs(30);
-        while !self.shown.lock().unwrap().contains(text) {
-            assert!(Instant::now() < end, "{text:?} is not in {:?}", self.shown.lock().unwrap());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Types the start of a word and a tab, and expects the shell to complete the word.

@@ -120,7 +120,7 @@ fn config_show_lists_every_key() {
         .iter()
         .map(|s| s["key"].clone())
         .collect();
-    assert_eq!(keys.len(), 26);
+    assert_eq!(keys.len(), 27);
     let shown = env.plain(&env.run(&["config", "show"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
      KEY VALUE FROM
@@ -146,6 +146,7 @@ fn config_show_lists_every_key() {
      resume.attempts 3 default
      resume.cooldown 0 default
      hooks.prompts full default
+     agents.record initialised default
      redact.allow none default
      pointer.file none default
      pointer.key none default

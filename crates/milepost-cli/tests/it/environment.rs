@@ -197,7 +197,7 @@ fn plain_word(word: &str) -> String {
         }
     }
     // Words that have the form of a short id.
-    const WORDS: [&str; 2] = ["database", "expected"];
+    const WORDS: [&str; 3] = ["branches", "database", "expected"];
     let is_short = |text: &str| {
         matches!(text.len(), 8 | 12)
             && text.chars().all(|c| "0123456789abcdefghjkmnpqrstvwxyz".contains(c))

@@ -58,7 +58,7 @@ impl FakeAgent {
         Self::within(env, name, &env.project())
     }
 
-    fn within(env: &TestEnvironment, name: &'static str, folder: &std::path::Path) -> Self {
+    pub(crate) fn within(env: &TestEnvironment, name: &'static str, folder: &std::path::Path) -> Self {
         let mut command = Command::new("python3");
         command.args(["-c", SOURCE, env!("CARGO_BIN_EXE_milepost")]).env_clear();
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", env.path("home"));
@@ -82,7 +82,7 @@ impl FakeAgent {
         (!out.is_empty()).then(|| serde_json::from_str(&out).unwrap())
     }
 
-    fn works(&mut self, session: &str) {
+    pub(crate) fn works(&mut self, session: &str) {
         self.hears(
             session,
             "UserPromptSubmit",
@@ -357,10 +357,13 @@ fn without_a_store_hooks_only_print_one_notice() {
         told
     };
     let notice = json!({ "systemMessage":
-        "milepost: installed, but this project has no store. Run `milepost init` to record sessions here" });
-    assert_eq!(told(&env.project()), std::slice::from_ref(&notice), "once, and only to the user");
+        "milepost: nothing is recorded in this repository yet. Run `milepost init` to record sessions here, or \
+         `milepost agents install --record all` to record in every git repository" });
+    assert_eq!(told(&env.project()), [notice], "once, and only to the user");
     assert_eq!(told(&env.project()), [] as [Value; 0]);
-    assert_eq!(told(&env.path("home")), [notice], "once per project");
+    let elsewhere = json!({ "systemMessage":
+        "milepost: nothing is recorded here yet. Run `milepost init` to record sessions here" });
+    assert_eq!(told(&env.path("home")), [elsewhere], "once per project");
     assert!(!env.project().join(".git/milepost").exists() && !env.path("home/.milepost").exists());
 }
 

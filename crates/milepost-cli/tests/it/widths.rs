@@ -110,6 +110,116 @@ fn one_line_per_entry_at_80_columns() {
     "#);
 }
 
+/// A repository with a run that failed, whose texts are long.
+fn failed_run() -> TestEnvironment {
+    let env = TestEnvironment::repository();
+    env.run(&["start", "--run", LONG_RUN, "--title", EMOJI]).exits(0);
+    for (id, status, title) in
+        [("t1", "in_progress", CJK), ("t2", "pending", EMOJI), ("t3", "pending", LONG_SUMMARY)]
+    {
+        env.run(&["task", "set", id, status, "--title", title, "--run", LONG_RUN]).exits(0);
+    }
+    let command = "cargo test --workspace --all-features --test integration -- --include-ignored";
+    let output =
+        "test payments::refunds::a_refund_of_a_refund_is_refused_and_the_customer_is_told ... FAILED";
+    let failed = ["--kind", "shell", "--name", command, "--result", "FAIL", "--duration-ms", "5200"];
+    let why = ["--reason-code", "exit_101", "--summary", output, "--run", LONG_RUN];
+    env.run(&[&["record"][..], &failed, &why].concat()).exits(0);
+    env.save(&["--run", LONG_RUN, "--status", "failed", "--summary", LONG_SUMMARY]);
+    // An agent that could continue the run.
+    std::fs::create_dir(env.path("home/bin")).unwrap();
+    let agent = env.write("../home/bin/claude", "");
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    env
+}
+
+/// The page that `resume` shows above the brief on a terminal of this width. Checks that no line is wider.
+fn resume_page(env: &TestEnvironment, columns: usize) -> Option<String> {
+    let shown = crate::terminal::shown_at_width(env, columns, &format!("resume {LONG_RUN}"))?;
+    let (page, _brief) = shown.split_once("\n---\n").unwrap_or_else(|| panic!("{shown}"));
+    for line in page.lines() {
+        assert!(line.width() <= columns, "{columns} columns: {} wide: {line}", line.width());
+    }
+    let page = env.plain(page);
+    let is_stable = |line: &&str| !line.starts_with("Ran for");
+    Some(page.lines().filter(is_stable).collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn the_page_of_resume_fits_the_terminal() {
+    let env = failed_run();
+    let Some(narrow) = resume_page(&env, 80) else { return };
+    insta::assert_snapshot!(narrow, @r#"
+    🚀 release train: bump versions, tag, publish, announce 🎉 and clean up the
+    branches 👩‍💻
+    can be resumed
+
+    Run nightly-integration-build-for-the-payments-service
+    Doing 検索インデックスを再構築して、テストを実行する。失敗したら夜間ビルド
+                を止める
+    Stopped AGO: a command failed and stopped it
+    Folder [ROOT]/project
+    Uncommitted nothing
+    Branch main, unchanged
+    Failed last cargo test --workspace --all-features --test integration --
+                --include-ignored (exit_101), output: "test
+                payments::refunds::a_refund_of_a_refund_is_refused_and_the_customer_
+                is_told ... FAILED"
+    Next 1. 検索インデックスを再構築して、テストを実行する。失敗したら夜間ビ
+                   ルドを止める
+                2. 🚀 release train: bump versions, tag, publish, announce 🎉 and
+                   clean up the branches 👩‍💻
+                3. Compile all services, run the integration suite against postgres
+                   16 and publish the coverage report
+
+    milepost resume nightly-integration-build-for-the-payments-service \
+        --with claude-code
+      start an agent with this brief
+    milepost resume nightly-integration-build-for-the-payments-service --dismiss
+      stop offering this run
+    "#);
+    insta::assert_snapshot!(resume_page(&env, 120).unwrap(), @r#"
+    🚀 release train: bump versions, tag, publish, announce 🎉 and clean up the branches 👩‍💻 can be resumed
+
+    Run nightly-integration-build-for-the-payments-service
+    Doing 検索インデックスを再構築して、テストを実行する。失敗したら夜間ビルドを止める
+    Stopped AGO: a command failed and stopped it
+    Folder [ROOT]/project
+    Uncommitted nothing
+    Branch main, unchanged
+    Failed last cargo test --workspace --all-features --test integration -- --include-ignored (exit_101), output: "test
+                payments::refunds::a_refund_of_a_refund_is_refused_and_the_customer_is_told ... FAILED"
+    Next 1. 検索インデックスを再構築して、テストを実行する。失敗したら夜間ビルドを止める
+                2. 🚀 release train: bump versions, tag, publish, announce 🎉 and clean up the branches 👩‍💻
+                3. Compile all services, run the integration suite against postgres 16 and publish the coverage report
+
+    milepost resume nightly-integration-build-for-the-payments-service --with claude-code start an agent with this brief
+    milepost resume nightly-integration-build-for-the-payments-service --dismiss stop offering this run
+    "#);
+    insta::assert_snapshot!(resume_page(&env, 200).unwrap(), @r#"
+    🚀 release train: bump versions, tag, publish, announce 🎉 and clean up the branches 👩‍💻 can be resumed
+
+    Run nightly-integration-build-for-the-payments-service
+    Doing 検索インデックスを再構築して、テストを実行する。失敗したら夜間ビルドを止める
+    Stopped AGO: a command failed and stopped it
+    Folder [ROOT]/project
+    Uncommitted nothing
+    Branch main, unchanged
+    Failed last cargo test --workspace --all-features --test integration -- --include-ignored (exit_101), output: "test payments::refunds::a_refund_of_a_refund_is_refused_and_the_customer_is_told ...
+                FAILED"
+    Next 1. 検索インデックスを再構築して、テストを実行する。失敗したら夜間ビルドを止める
+                2. 🚀 release train: bump versions, tag, publish, announce 🎉 and clean up the branches 👩‍💻
+                3. Compile all services, run the integration suite against postgres 16 and publish the coverage report
+
+    milepost resume nightly-integration-build-for-the-payments-service --with claude-code start an agent with this brief
+    milepost resume nightly-integration-build-for-the-payments-service --dismiss stop offering this run
+    "#);
+    // The commands are shown on one line each, or broken where a shell continues the line.
+    for columns in 60..80 {
+        resume_page(&env, columns);
+    }
+}
+
 #[test]
 fn wide_terminals_show_more() {
     let env = populated();

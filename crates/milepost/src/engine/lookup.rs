@@ -77,6 +77,11 @@ impl Milepost {
     }
 }
 
+/// Whether a run with this record was recorded in this store. Without a record, its origin is unknown.
+pub(super) fn is_own(record: Option<&RunRecord>) -> bool {
+    record.is_some_and(|record| !record.is_foreign())
+}
+
 /// The entry of a row; an error if the row is damaged.
 pub(super) fn intact(row: Row) -> Result<CheckpointEntry, Error> {
     match row {

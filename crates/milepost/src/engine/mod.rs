@@ -126,6 +126,9 @@ options! {
         pub(crate) resume: ResumePolicy [internal],
         /// The pointer file, which also contains the current checkpoint's id.
         pub(crate) pointer: Option<pointer::Pointer> [internal],
+        /// Whether an abbreviated name ignores runs from elsewhere if it also matches other runs or
+        /// checkpoints, and errors do not list them. For callers that pass text to an agent.
+        pub(crate) hide_foreign_runs: bool [internal],
     }
 }
 

@@ -1,9 +1,10 @@
 //! References: the ways to name a checkpoint, and their lookup in the store.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use super::Milepost;
-use super::lookup::intact;
+use super::lookup::{intact, is_own};
 use crate::Error;
 use crate::model::{CheckpointId, RunId};
 use crate::store::{CheckpointEntry, CheckpointFilter, HeaderQuery, Row};
@@ -94,6 +95,9 @@ impl Milepost {
             let scopes = if run.is_some() { &[run, None][..] } else { &[None] };
             for scope in scopes {
                 let mut rows = self.store.headers(&HeaderQuery::default().run(*scope).find(find))?;
+                if rows.len() > 1 && self.settings.hide_foreign_runs {
+                    rows = self.rows_of_own_runs(rows)?;
+                }
                 if rows.len() > 1 {
                     return Err(ambiguous(name, &rows));
                 }
@@ -103,6 +107,31 @@ impl Milepost {
             }
         }
         Ok(None)
+    }
+
+    /// Drops the rows of runs from elsewhere, and damaged rows without a run.
+    fn rows_of_own_runs(&self, rows: Vec<Row>) -> Result<Vec<Row>, Error> {
+        let mut known: BTreeMap<RunId, bool> = BTreeMap::new();
+        let mut own = Vec::new();
+        for row in rows {
+            let run = match &row {
+                Row::Intact(entry) => Some(&entry.header.run_id),
+                Row::Damaged { damage, .. } => damage.run_id.as_ref(),
+            };
+            let Some(run) = run else { continue };
+            let is_own = match known.get(run) {
+                Some(is_own) => *is_own,
+                None => {
+                    let is_own = is_own(self.record_of(run)?.as_deref());
+                    known.insert(run.clone(), is_own);
+                    is_own
+                }
+            };
+            if is_own {
+                own.push(row);
+            }
+        }
+        Ok(own)
     }
 
     /// The run whose latest checkpoint a reference names: `RUN` alone, if no checkpoint has that name.

@@ -1,6 +1,7 @@
 //! Runs: lists runs, most recently written first, and reads one run in full.
 
 use super::Milepost;
+use super::lookup::is_own;
 use super::prune::last_write;
 use crate::Error;
 use crate::model::{Outcome, RunId, RunRecord, Status};
@@ -119,12 +120,15 @@ impl Milepost {
         let matches = |run: &RunId| {
             run.as_str().starts_with(name) || run.short().is_some_and(|short| short.starts_with(name))
         };
-        let rows = self.store.runs(&RunQuery::default())?;
-        let mut found: Vec<RunId> = rows.into_iter().map(|row| row.run_id).filter(matches).collect();
-        if found.len() > 1 {
-            return Err(Error::ambiguous(name, "runs", found.iter().map(RunId::to_string)));
+        let mut found = self.store.runs(&RunQuery::default())?;
+        found.retain(|row| matches(&row.run_id));
+        if found.len() > 1 && self.settings.hide_foreign_runs {
+            found.retain(|row| is_own(row.record.as_deref().ok()));
         }
-        Ok(found.pop())
+        if found.len() > 1 {
+            return Err(Error::ambiguous(name, "runs", found.iter().map(|row| row.run_id.to_string())));
+        }
+        Ok(found.pop().map(|row| row.run_id))
     }
 
     /// Reads one run in full.

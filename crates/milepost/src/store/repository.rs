@@ -37,6 +37,19 @@ impl Repository {
         &self.common_dir
     }
 
+    /// Whether the git directory in this folder is configured as bare, so that the folder is not a worktree.
+    /// A linked worktree of a bare repository is a worktree.
+    pub fn is_bare(&self) -> bool {
+        let config = || core_setting(&text(&self.common_dir.join("config"))?, "bare");
+        let is_true = |value: String| matches!(value.to_lowercase().as_str(), "true" | "yes" | "on" | "1");
+        self.git_dir == self.common_dir && config().is_some_and(is_true)
+    }
+
+    /// Whether `folder` is the root of this worktree, or contains the git directory that its worktrees share.
+    pub fn is_rooted_at(&self, folder: &Path) -> bool {
+        self.worktree == folder || self.common_dir.parent() == Some(folder)
+    }
+
     /// The commit that is checked out, if it can be read from a small file. Git packs old references into one
     /// large file, which is not read.
     pub fn head_commit(&self) -> Option<String> {
@@ -117,7 +130,7 @@ fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
         // A submodule: `core.worktree` of its git directory is this folder.
         let configs = ["config", "config.worktree"].map(|name| git_dir.join(name));
         // `config.worktree` takes precedence.
-        let worktree = configs.iter().rev().find_map(|config| core_worktree(&text(config)?))?;
+        let worktree = configs.iter().rev().find_map(|config| core_setting(&text(config)?, "worktree"))?;
         leads_to(&git_dir.join(worktree), folder).then(|| git_dir.clone())?
     };
     Some(Repository { worktree: folder.to_owned(), git_dir, common_dir })
@@ -158,8 +171,9 @@ fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::str::from_utf8(bytes).ok()?))
 }
 
-/// The last value of `core.worktree` in a configuration file. Parses only the syntax that git itself writes.
-fn core_worktree(config: &str) -> Option<String> {
+/// The last value of a key of `[core]` in a configuration file. Parses only the syntax that git itself
+/// writes.
+fn core_setting(config: &str, name: &str) -> Option<String> {
     let (mut in_core, mut found) = (false, None);
     for line in config.lines().map(str::trim) {
         let setting = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -170,7 +184,7 @@ fn core_worktree(config: &str) -> Option<String> {
             None => line,
         };
         let Some((key, value)) = setting.split_once('=') else { continue };
-        if in_core && key.trim().eq_ignore_ascii_case("worktree") {
+        if in_core && key.trim().eq_ignore_ascii_case(name) {
             found = Some(unquoted(value.trim()));
         }
     }
@@ -284,6 +298,22 @@ mod tests {
         folders.git("over/parts/sub", &["worktree", "add", "--quiet", "--detach", "../../../deep"]);
         let deep = folders.project_paths("deep").repository.unwrap();
         assert_eq!(deep.common_dir(), folders.at("over/.git/modules/parts/sub"));
+    }
+
+    #[test]
+    fn a_bare_repository_is_not_a_worktree_but_its_linked_worktrees_are() {
+        let folders = Folders::new();
+        assert!(!folders.project_paths("main").repository.unwrap().is_bare());
+        folders.git(".", &["clone", "--quiet", "--bare", "main", "bare/.git"]);
+        let bare = folders.project_paths("bare").repository.unwrap();
+        assert!(bare.is_bare() && bare.is_rooted_at(&folders.at("bare")));
+        folders.git("bare", &["--git-dir=.git", "worktree", "add", "--quiet", "--detach", "../linked"]);
+        let linked = folders.project_paths("linked").repository.unwrap();
+        assert!(!linked.is_bare());
+        for folder in ["bare", "linked"] {
+            assert!(linked.is_rooted_at(&folders.at(folder)), "{folder}");
+        }
+        assert!(!linked.is_rooted_at(&folders.at("")));
     }
 
     #[test]
