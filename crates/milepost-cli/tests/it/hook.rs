@@ -82,7 +82,7 @@ impl FakeAgent {
         (!out.is_empty()).then(|| serde_json::from_str(&out).unwrap())
     }
 
-    fn works(&mut self, session: &str) {
+    pub(crate) fn works(&mut self, session: &str) {
         self.hears(
             session,
             "UserPromptSubmit",
@@ -110,7 +110,7 @@ impl FakeAgent {
         self.hears(session, "PostToolUse", failed);
     }
 
-    fn dies(mut self) {
+    pub(crate) fn dies(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -132,7 +132,7 @@ pub(crate) fn a_session_is_killed(env: &TestEnvironment) {
     agent.dies();
 }
 
-fn begins(agent: &mut FakeAgent, session: &str) -> Option<String> {
+pub(crate) fn begins(agent: &mut FakeAgent, session: &str) -> Option<String> {
     let answer = agent.hears(session, "SessionStart", json!({ "source": "startup" }))?;
     answer["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned)
 }

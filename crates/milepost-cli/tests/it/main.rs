@@ -43,6 +43,7 @@ mod redact;
 mod refuse;
 mod resume;
 mod run;
+mod run_view;
 mod save;
 mod script;
 mod task;
