@@ -169,6 +169,44 @@ pub(crate) fn update(unfixed: &mut Vec<Outcome>, outcome: &Outcome) {
     }
 }
 
+/// The failures in a history of outcomes that no later outcome has fixed. The caller refers to each of them
+/// by a number.
+#[derive(Debug, Default)]
+pub(crate) struct OpenFailures(Vec<(Command, Vec<usize>)>);
+
+impl OpenFailures {
+    /// Adds the next outcome of the history, under a number. Returns the numbers of the failures that it fixes.
+    pub(crate) fn add(&mut self, outcome: &Outcome, number: usize) -> Vec<usize> {
+        if is_failure(outcome) {
+            let command = Command::of(outcome);
+            match self.0.iter_mut().find(|(known, _)| *known == command) {
+                Some((_, numbers)) => numbers.push(number),
+                None => self.0.push((command, vec![number])),
+            }
+            return Vec::new();
+        }
+        if outcome.result == OutcomeResult::Fail || self.0.is_empty() {
+            return Vec::new();
+        }
+        let passed = Command::of(outcome);
+        self.take(|failed| passed.covers(failed))
+    }
+
+    /// Ends the history. Returns the numbers of the failures that are not in the run's own list of unfixed
+    /// ones. Outcomes that would explain this are no longer recorded.
+    pub(crate) fn close(mut self, unfixed: &[Outcome]) -> Vec<usize> {
+        let unfixed: Vec<_> = unfixed.iter().map(Command::of).collect();
+        self.take(|failed| !unfixed.contains(failed))
+    }
+
+    fn take(&mut self, is_fixed: impl Fn(&Command) -> bool) -> Vec<usize> {
+        let (fixed, open): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.0).into_iter().partition(|(failed, _)| is_fixed(failed));
+        self.0 = open;
+        fixed.into_iter().flat_map(|(_, numbers)| numbers).collect()
+    }
+}
+
 /// A command, without what does not change its meaning.
 #[derive(Debug, PartialEq, Eq)]
 struct Command {
@@ -495,6 +533,19 @@ mod tests {
         ] {
             assert_eq!(unfixed(&[(failed, 2), (success, 0)]), [failed], "{success}");
         }
+    }
+
+    #[test]
+    fn a_history_says_which_failures_were_fixed() {
+        let mut open = OpenFailures::default();
+        let mut fixed = Vec::new();
+        let history =
+            [("cargo test a", 1), ("make", 2), ("cargo test a", 1), ("cargo test", 0), ("cargo test a", 1)];
+        for (number, (name, code)) in history.into_iter().enumerate() {
+            fixed.extend(open.add(&outcome(name, code), number));
+        }
+        assert_eq!(fixed, [0, 2]);
+        assert_eq!(open.close(&[outcome("cargo test a", 1)]), [1], "the run does not list it as unfixed");
     }
 
     #[test]

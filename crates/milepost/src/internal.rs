@@ -39,6 +39,7 @@ pub mod engine {
     pub use crate::engine::run_groups::{AssessedRun, RunGroups};
     pub use crate::engine::run_options::{RunLocation, RunOptions};
     pub use crate::engine::show::source_details;
+    pub use crate::engine::since::{PendingCounts, RecentChanges};
     pub use crate::engine::start::{IfCompleted, StartOptions, StartedRun};
     pub use crate::engine::transfer::CompareReport;
     pub use crate::resume::{ClaimState, ResumeDecision, ResumePolicy, RunState};

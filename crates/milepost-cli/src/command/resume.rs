@@ -7,12 +7,12 @@ use std::process::Command;
 
 use milepost::internal::brief::BriefLimit;
 use milepost::internal::engine::{RunAssessment, StartOptions};
-use milepost::model::RunId;
+use milepost::model::{RunId, RunRecord};
 use milepost::{Error, Milepost, ReasonCode};
 
 use super::agents::unknown_agent;
 use super::rerun;
-use crate::agents::{AGENTS, Agent, agent_names, find_agent};
+use crate::agents::{AGENTS, agent_names, find_agent};
 use crate::completion::Values;
 use crate::config::AgentEnvironment;
 use crate::context::Context;
@@ -150,7 +150,13 @@ pub(super) fn describe(
         let damaged = shown.fell_back_from().clone();
         Fallback::new(damaged, shown.entry().header.snapshot_id())
     });
-    let overview = Overview::of(mp, &from);
+    let mut overview = Overview::of(mp, &from);
+    // Session ids and paths that came from elsewhere mean nothing on this machine.
+    let is_own = context.foreign().is_none() && !handover::is_foreign(&from);
+    if let Some(record) = from.detail.summary().intact().filter(|_| is_own) {
+        overview.agent_resume = agent_resume_command(record);
+        overview.transcript = record.transcript().filter(|path| Path::new(path).is_file()).map(str::to_owned);
+    }
     let examination = Examination {
         workspace: context.output.is_terminal().then(|| handover::workspace(&from, &root)).flatten(),
         distance: handover::distance(&from, &root),
@@ -242,10 +248,8 @@ fn start_agent(
     context.check_writable()?;
     let overview = Overview::of(mp, from);
     ensure_eligible(from)?;
-    let record = from.detail.summary().intact();
-    if let (Some(own), true) =
-        (agent_resume_command(record, agent), record.is_some_and(|r| r.agent().as_deref() == Some(name)))
-    {
+    let record = from.detail.summary().intact().filter(|record| record.agent().as_deref() == Some(name));
+    if let Some(own) = record.and_then(agent_resume_command) {
         context.output.message(&format!("{name} can also resume its own conversation: {own}"));
     }
     let limit = match args.budget {
@@ -265,10 +269,14 @@ fn start_agent(
     Ok(cannot_start(agent.program, &command.exec()))
 }
 
-/// The agent's own command to resume its conversation.
-fn agent_resume_command(record: Option<&milepost::model::RunRecord>, agent: Agent) -> Option<String> {
-    let session = record?.session_id()?;
-    Some(agent.resume_command.replace("{session}", session))
+/// The command with which the run's agent resumes its own conversation.
+fn agent_resume_command(record: &RunRecord) -> Option<String> {
+    let agent = find_agent(record.agent().as_deref()?)?;
+    let session = record.session_id()?;
+    // The session must be the agent's own, and a shell must read its id as one word.
+    let is_own = RunId::for_session(agent.name, session) == *record.run_id();
+    let is_plain = session.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    (is_own && is_plain).then(|| agent.resume_command.replace("{session}", session))
 }
 
 /// Resumes from a brief in a file, without a store.

@@ -1,5 +1,5 @@
-//! `summary`: summarises a run: its checkpoints and sessions, the files it touched, its memory use and
-//! failures.
+//! `summary`: summarises a run: its checkpoints and sessions, its tasks, the files it touched, its memory use
+//! and failures, including what was recorded since the newest checkpoint.
 
 use milepost::model::RunId;
 use milepost::{Milepost, Reference};
@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::present::summary::SummaryDocument;
 
-/// Summarise a run: checkpoints, sessions, files, memory, failures
+/// Summarise a run: checkpoints, sessions, tasks, files, memory, failures
 ///
 /// Without RUN, uses the run that --run or MILEPOST_RUN names, or the one that was written last.
 #[derive(Debug, clap::Args)]

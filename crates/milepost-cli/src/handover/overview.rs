@@ -7,7 +7,7 @@ use milepost::Milepost;
 use milepost::internal::brief::one_line;
 use milepost::internal::capture::commit_distance::{CommitDistance, commit_distance};
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, capture_workspace};
-use milepost::internal::engine::RunAssessment;
+use milepost::internal::engine::{RunAssessment, RunState};
 use milepost::model::{CheckpointId, GitFacts, InterruptionKind, Outcome, Phase, RunId, RunRecord, Task};
 use serde::Serialize;
 
@@ -37,6 +37,15 @@ pub(crate) struct Overview {
     pub(crate) doing: Option<String>,
     pub(crate) failed: Option<String>,
     pub(crate) next_actions: Vec<String>,
+    /// The command with which the agent resumes its own conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_resume: Option<String>,
+    /// The agent's transcript of the conversation, if the file exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) transcript: Option<String>,
+    /// Whether the run has no owner and has not ended.
+    #[serde(skip)]
+    is_open: bool,
 }
 
 impl Overview {
@@ -68,6 +77,9 @@ impl Overview {
             doing: doing(record, tasks),
             failed: working.and_then(|working| working.failures().last()).map(describe_failure),
             next_actions: next_actions(record, tasks),
+            agent_resume: None,
+            transcript: None,
+            is_open: from.decision.run_state == RunState::Open,
         }
     }
 
@@ -99,6 +111,7 @@ impl Overview {
             InterruptionKind::ApiError => "a request to the model failed",
             InterruptionKind::WaitingForUser => "it was waiting for you",
             InterruptionKind::Stalled => "the process is alive but has been silent for a long time",
+            InterruptionKind::CleanStop if self.is_open => "it was saved by hand and not ended",
             InterruptionKind::CleanStop => "it was paused",
             InterruptionKind::Unknown => "the reason is unknown",
         }

@@ -25,6 +25,8 @@ const PROMPT_LIMIT: usize = 16 * 1024;
 const REPLY_LIMIT: usize = 8 * 1024;
 /// Maximum size of the recorded reason of an interruption, in bytes.
 const DETAIL_LIMIT: usize = 500;
+/// Maximum size of a recorded path, in bytes.
+const PATH_LIMIT: usize = 4096;
 /// Maximum time that a hook spends reading the workspace and the transcript.
 const READ_TIME: Duration = Duration::from_secs(1);
 
@@ -88,8 +90,15 @@ impl EventHandler<'_> {
         RunOptions {
             owner: agent_process(),
             agent: Some(self.agent.name.to_owned()),
+            transcript: self.transcript(),
             ..self.context.run_options()
         }
+    }
+
+    /// The path of the agent's transcript, if it is absolute and not too long to record.
+    fn transcript(&self) -> Option<String> {
+        let path = self.event.transcript.as_deref().filter(|path| path.is_absolute())?;
+        path.to_str().filter(|path| path.len() <= PATH_LIMIT).map(str::to_owned)
     }
 
     fn start_options(&self) -> StartOptions {

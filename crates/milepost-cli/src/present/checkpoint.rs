@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use milepost::ShownCheckpoint;
 use milepost::internal::capture::NO_REPOSITORY;
-use milepost::internal::engine::source_details;
+use milepost::internal::engine::{RecentChanges, source_details};
 use milepost::internal::seal::strict;
-use milepost::model::{Body, PathText, RawJson, Workspace};
+use milepost::model::{Body, Message, Outcome, PathText, RawJson, Workspace};
+use milepost::{RunDetail, ShownCheckpoint};
 use serde::Serialize;
 
 use super::damage::Fallback;
@@ -49,6 +49,15 @@ pub(crate) struct ShowDocument {
     marks: MarksDocument,
     #[serde(rename = "fell_back_from", skip_serializing_if = "Fallback::is_empty")]
     fallback: Fallback,
+    /// What the user and the agent said up to the checkpoint, in its run and in those that it continues.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<Message>,
+    /// Commands that failed and were not seen to succeed since. Present only for the newest checkpoint.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unfixed: Vec<Outcome>,
+    /// What was recorded since the checkpoint. Present only for the newest checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<RecentChanges>,
     #[serde(skip)]
     shown: ShownCheckpoint,
     #[serde(skip)]
@@ -56,13 +65,24 @@ pub(crate) struct ShowDocument {
 }
 
 impl ShowDocument {
-    pub(crate) fn new(shown: ShownCheckpoint, now: Timestamp) -> Result<Self> {
+    /// Creates the document. `recent` is the run and what was recorded since, for its newest checkpoint.
+    pub(crate) fn new(
+        shown: ShownCheckpoint,
+        messages: Vec<Message>,
+        recent: Option<(RunDetail, RecentChanges)>,
+        now: Timestamp,
+    ) -> Result<Self> {
         let text = strict::utf8(shown.bytes())?;
+        let (detail, since) = recent.unzip();
+        let record = detail.as_ref().and_then(|detail| detail.summary().intact());
         let damaged = shown.fell_back_from().clone();
         Ok(Self {
             checkpoint: RawJson::parse(text)?,
             marks: MarksDocument::of(shown.entry(), shown.completed()),
             fallback: Fallback::new(damaged, shown.entry().header.snapshot_id()),
+            messages,
+            unfixed: record.map(|record| record.working().failures().clone()).unwrap_or_default(),
+            since: since.filter(|since| !since.is_empty()),
             shown,
             now,
         })
@@ -77,7 +97,7 @@ impl Document for ShowDocument {
             sequence: header.sequence(),
             source,
         })?;
-        output.write_text(&page(&self.shown, &body, output.width(), self.now))
+        output.write_text(&self.page(&body, output.width()))
     }
 
     fn error(&self) -> Option<CommandError> {
@@ -85,70 +105,104 @@ impl Document for ShowDocument {
     }
 }
 
-/// The page of a checkpoint. Empty sections are omitted.
-fn page(shown: &ShownCheckpoint, body: &Body, width: Option<usize>, now: Timestamp) -> String {
-    let header = &shown.entry().header;
-    let id = header.snapshot_id().as_str();
-    let room = width.map_or(usize::MAX, |width| width.saturating_sub(id.len() + 2));
-    let reference = numbered(header.run_id(), header.sequence()).render(room);
-    let mut text = format!("{}  {}\n", bold(id), dim(&reference));
-    let elapsed = format::lasting(body.elapsed_ms / 1000);
-    let created = format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now));
-    push_fields(
-        &mut text,
-        width,
-        12,
-        |name| format!("  {name:<10}"),
-        [
-            ("created", Some(created)),
-            ("session", Some(format!("{}, {elapsed} in", body.session_id))),
-            ("source", Some(source_details(shown.entry()).join(", "))),
-            ("status", Some(body.status.to_string())),
-            ("phase", body.phase.as_ref().map(super::run::phase)),
-            ("summary", body.task_summary.clone()),
-            ("continues", body.parent.as_ref().map(ToString::to_string)),
-            ("marks", Some(marks(shown))),
-        ],
-    );
-    let step = body.step_state.as_ref();
-    for (heading, lines) in [
-        ("Criteria", work_items::criteria(&body.criteria)),
-        ("Tasks", work_items::tasks(&body.tasks)),
-        ("Step", step.map(work_items::step).unwrap_or_default()),
-        ("Outcomes", work_items::outcomes(&body.command_outcomes)),
-        ("Decisions", work_items::decisions(&body.decisions)),
-        ("Log", work_items::log(&body.log)),
-        ("Files", body.files.iter().map(|file| file.path.clone()).collect()),
-        ("Workspace", body.workspace.as_ref().map(workspace_lines).unwrap_or_default()),
-    ] {
-        push_section(&mut text, width, heading, &lines);
+impl ShowDocument {
+    /// The page of a checkpoint. Empty sections are omitted.
+    fn page(&self, body: &Body, width: Option<usize>) -> String {
+        let (shown, now) = (&self.shown, self.now);
+        let header = &shown.entry().header;
+        let id = header.snapshot_id().as_str();
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(id.len() + 2));
+        let reference = numbered(header.run_id(), header.sequence()).render(room);
+        let mut text = format!("{}  {}\n", bold(id), dim(&reference));
+        let elapsed = format::lasting(body.elapsed_ms / 1000);
+        let created = format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now));
+        push_fields(
+            &mut text,
+            width,
+            12,
+            |name| format!("  {name:<10}"),
+            [
+                ("created", Some(created)),
+                ("session", Some(format!("{}, {elapsed} in", body.session_id))),
+                ("source", Some(source_details(shown.entry()).join(", "))),
+                ("status", Some(body.status.to_string())),
+                ("phase", body.phase.as_ref().map(super::run::phase)),
+                ("summary", body.task_summary.clone()),
+                ("continues", body.parent.as_ref().map(ToString::to_string)),
+                ("marks", Some(marks(shown))),
+            ],
+        );
+        let step = body.step_state.as_ref();
+        for (heading, lines) in [
+            ("Criteria", work_items::criteria(&body.criteria)),
+            ("Tasks", work_items::tasks(&body.tasks)),
+            ("Step", step.map(work_items::step).unwrap_or_default()),
+            ("Outcomes", work_items::outcomes(&body.command_outcomes)),
+            ("Decisions", work_items::decisions(&body.decisions)),
+            ("Said", work_items::messages(&self.messages)),
+            ("Log", work_items::log(&body.log)),
+            ("Files", body.files.iter().map(|file| file.path.clone()).collect()),
+            ("Workspace", body.workspace.as_ref().map(workspace_lines).unwrap_or_default()),
+        ] {
+            push_section(&mut text, width, heading, &lines);
+        }
+        if let Some(brief) = &body.brief {
+            let _ = writeln!(text, "\n{}", bold("Brief"));
+            for line in clean_lines(brief).lines() {
+                let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+            }
+        }
+        let mut more = Vec::new();
+        if let Some(state) = &body.state {
+            let size = format::bytes(state.get().len() as u64);
+            let id = header.snapshot_id();
+            let id = id.short().unwrap_or(id.as_str());
+            more.push(format!("state     {size}; `milepost state {id}` prints it"));
+        }
+        if let Some(metadata) = &body.metadata {
+            more.push(format!("metadata  {}", metadata.get()));
+        }
+        more.extend(body.extra.iter().map(|(name, value)| format!("{name:<9} {}", value.get())));
+        if let Some(redacted) = &body.redacted {
+            let rules: Vec<_> = redacted.counts.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
+            more.push(format!("redacted  {}: {}", redacted.pointers.join(", "), rules.join(", ")));
+            more.push("          If this is a false positive, add the value to `redact.allow`".to_owned());
+        }
+        let checksum = shown.checksum();
+        more.push(format!("seal      intact (sha256 {}…)", &checksum[..checksum.floor_char_boundary(12)]));
+        push_section(&mut text, width, "Content", &more);
+        let since = self.since.as_ref().map(since_lines).unwrap_or_default();
+        push_section(&mut text, width, "Since this checkpoint", &since);
+        push_section(
+            &mut text,
+            width,
+            "Failed, not seen to pass since",
+            &work_items::outcomes(&self.unfixed),
+        );
+        text
     }
-    if let Some(brief) = &body.brief {
-        let _ = writeln!(text, "\n{}", bold("Brief"));
-        for line in clean_lines(brief).lines() {
-            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+}
+
+/// What was recorded since the checkpoint, by kind.
+fn since_lines(since: &RecentChanges) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (kind, recorded) in [
+        ("phase", since.phase.iter().map(super::run::phase).collect()),
+        ("step", since.step_state.as_ref().map(work_items::step).unwrap_or_default()),
+        ("tasks", work_items::tasks(&since.tasks)),
+        ("criteria", work_items::criteria(&since.criteria)),
+        ("outcomes", work_items::outcomes(&since.outcomes)),
+        ("files written", work_items::files(&since.files)),
+        ("decisions", work_items::decisions(&since.decisions)),
+        ("log", work_items::log(&since.log)),
+        ("said", work_items::messages(&since.messages)),
+    ] {
+        if !recorded.is_empty() {
+            lines.push(kind.to_owned());
+            lines.extend(recorded.into_iter().map(|line| format!("  {line}")));
         }
     }
-    let mut more = Vec::new();
-    if let Some(state) = &body.state {
-        let size = format::bytes(state.get().len() as u64);
-        let id = header.snapshot_id();
-        let id = id.short().unwrap_or(id.as_str());
-        more.push(format!("state     {size}; `milepost state {id}` prints it"));
-    }
-    if let Some(metadata) = &body.metadata {
-        more.push(format!("metadata  {}", metadata.get()));
-    }
-    more.extend(body.extra.iter().map(|(name, value)| format!("{name:<9} {}", value.get())));
-    if let Some(redacted) = &body.redacted {
-        let rules: Vec<_> = redacted.counts.iter().map(|(rule, n)| format!("{rule} {n}")).collect();
-        more.push(format!("redacted  {}: {}", redacted.pointers.join(", "), rules.join(", ")));
-        more.push("          If this is a false positive, add the value to `redact.allow`".to_owned());
-    }
-    let checksum = shown.checksum();
-    more.push(format!("seal      intact (sha256 {}…)", &checksum[..checksum.floor_char_boundary(12)]));
-    push_section(&mut text, width, "Content", &more);
-    text
+    lines
 }
 
 fn marks(shown: &ShownCheckpoint) -> String {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use milepost::internal::engine::{LineageRow, ParentLink, lineage, source_details};
+use milepost::model::Source;
 use milepost::store::Damage;
 use milepost::{CheckpointList, ListedCheckpoint};
 use serde::Serialize;
@@ -49,6 +50,15 @@ fn branch(node: &LineageRow) -> String {
 }
 
 impl Row {
+    /// The sources and reasons. A reason says more than `manual`, which is then omitted.
+    fn source(&self) -> String {
+        let mut details = source_details(self.listed.entry());
+        if details.len() > 1 {
+            details.retain(|detail| detail != Source::Manual.as_str());
+        }
+        details.join(", ")
+    }
+
     fn marks(&self) -> String {
         let marks = &self.listed.entry().marks;
         let completed = self.listed.completed().then(|| "done".to_owned());
@@ -111,9 +121,9 @@ impl Document for ListDocument {
                 cell(format::ago(header.created_at(), self.now)),
                 status(header.status()),
                 cell(header.phase().as_ref().map(phase).unwrap_or_default()),
-                cell(source_details(row.listed.entry()).join(", ")),
+                cell(row.source()),
                 cell(row.marks()),
-                text(header.summary()),
+                text(&header.summary().clone().or_else(|| row.listed.about().clone())),
             ]);
         }
         output.write_text(&table.lines())?;

@@ -326,6 +326,8 @@ fn page(examination: &Examination, width: Option<usize>) -> String {
         ("Uncommitted", uncommitted),
         ("Branch", branch),
         ("Failed last", overview.failed.clone()),
+        ("Agent", overview.agent_resume.as_ref().map(|own| format!("{own} (resumes its own conversation)"))),
+        ("Transcript", overview.transcript.clone()),
     ];
     let label = |name: &str| format!("{} ", bold(&format!("{name:<11}")));
     push_fields(&mut text, width, LABEL_WIDTH, label, fields);

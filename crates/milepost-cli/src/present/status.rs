@@ -62,6 +62,8 @@ pub(crate) struct StatusRow {
     standing: &'static str,
     class: Option<InterruptionKind>,
     continued_by: Option<RunId>,
+    /// What the run is about.
+    about: Option<String>,
     #[serde(skip)]
     run_state: Option<RunState>,
 }
@@ -80,6 +82,7 @@ impl StatusRow {
             Some(RunState::Ended) => "completed",
         };
         Self {
+            about: about(&run.summary),
             summary: run.summary,
             standing,
             class: run.decision.map(|decision| decision.class),
@@ -101,16 +104,14 @@ impl StatusRow {
             },
         }
     }
+}
 
-    /// What the run is about: its title, the newest summary, the newest prompt, or its command.
-    fn about(&self) -> Option<String> {
-        let (record, latest) = (self.summary.intact(), self.summary.latest().as_ref());
-        let prompt = || record?.working().latest_prompt().clone();
-        let title = record.and_then(|record| record.title().clone());
-        let command = || Some(record?.command().as_ref()?.join(" "));
-        let summary = || latest.and_then(|entry| entry.header.summary().clone());
-        title.or_else(summary).or_else(prompt).or_else(command)
-    }
+/// What a run is about: its title, the newest summary, or what its record says.
+fn about(run: &RunSummary) -> Option<String> {
+    let record = run.intact();
+    let title = record.and_then(|record| record.title().clone());
+    let summary = || run.latest().as_ref()?.header.summary().clone();
+    title.or_else(summary).or_else(|| record?.about())
 }
 
 impl Document for StatusDocument {
@@ -217,7 +218,7 @@ impl StatusDocument {
                     cell(row.why()),
                     cell(saved.unwrap_or_else(|| "never".to_owned())),
                     cell(folder),
-                    cell(row.about().unwrap_or_default()),
+                    cell(row.about.as_deref().unwrap_or_default()),
                 ]);
             }
             text.push_str(&shown.lines());

@@ -1,16 +1,18 @@
-//! The result of `summary`: an overview of a run with its checkpoints, memory, sessions, failures and files.
+//! The result of `summary`: an overview of a run with its checkpoints, memory, sessions, tasks, failures and
+//! files.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use milepost::format_duration;
+use milepost::internal::engine::PendingCounts;
 use milepost::model::{Outcome, OutcomeResult};
-use milepost::{Summary, SummaryLine};
+use milepost::{FailedOutcome, Summary, SummaryLine};
 use serde::Serialize;
 
-use super::format::{bold, bytes, clean, count, counted, dim, path, red, short_time};
+use super::format::{bold, bytes, clean, count, counted, dim, path, red, short_time, wrap};
 use super::table::{Column, Table, cell, status};
-use super::{Document, Output};
+use super::{Document, Output, work_items};
 use crate::error::Result;
 
 /// Maximum number of checkpoints shown, except with `--verbose`.
@@ -51,7 +53,14 @@ fn page(output: &Output, summary: &Summary) -> String {
         format!("{} touched", counted(summary.files_modified().len() as u64, "file")),
     ];
     facts.extend(summary.peak_rss().map(|peak| format!("peak memory {}", bytes(peak))));
-    let _ = writeln!(text, "  {}", facts.join(", "));
+    let _ = writeln!(text, "  {}", wrap(&facts.join(", "), 2, output.width()));
+    let pending = summary.pending();
+    if pending.changes > 0 {
+        let n = counted(pending.changes, "change");
+        let newest = if summary.total() > 0 { "since the newest checkpoint" } else { "in no checkpoint yet" };
+        let line = format!("{n} {newest}{}", kinds(&pending));
+        let _ = writeln!(text, "  {}", wrap(&line, 2, output.width()));
+    }
     if !summary.damaged().is_empty() {
         let numbers: Vec<_> = summary.damaged().iter().map(u64::to_string).collect();
         let _ =
@@ -61,14 +70,12 @@ fn page(output: &Output, summary: &Summary) -> String {
     text.push_str(&checkpoints(output, summary));
     memory(&mut text, summary);
     sessions(&mut text, output, summary);
-    let failed = |failure: &milepost::FailedOutcome| {
-        let outcome = &failure.outcome();
-        let reason = outcome.reason_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
-        let took = lasting(outcome.duration_ms);
-        format!("{} {}{reason}, {took}, in @{}", OutcomeResult::Fail, outcome.name, failure.number())
-    };
-    let failed = summary.failed().iter().map(|failure| (failed(failure), last_output(failure.outcome())));
-    section_with_details(&mut text, "Failed", failed, summary.failed().len(), output);
+    let tasks = work_items::tasks(summary.tasks());
+    let n = tasks.len();
+    section(&mut text, "Tasks", tasks.into_iter(), n, output);
+    let failed = failed_lines(summary);
+    let n = failed.len();
+    section_with_details(&mut text, "Failed", failed.into_iter(), n, output);
     let most = summary.most_touched().iter().filter(|touched| touched.checkpoints() > 1);
     let most: Vec<_> = most
         .map(|touched| format!("{} ({})", path(touched.path()), counted(touched.checkpoints(), "checkpoint")))
@@ -78,6 +85,51 @@ fn page(output: &Output, summary: &Summary) -> String {
     let files = summary.files_modified().iter().map(path);
     section(&mut text, "Files touched", files, summary.files_modified().len(), output);
     text
+}
+
+/// The kinds of the changes since the newest checkpoint, in parentheses.
+fn kinds(pending: &PendingCounts) -> String {
+    let all = [
+        (pending.outcomes, "outcome"),
+        (pending.files, "file"),
+        (pending.tasks, "task"),
+        (pending.decisions, "decision"),
+        (pending.notes, "note"),
+    ];
+    let kinds: Vec<_> = all.iter().filter(|(n, _)| *n > 0).map(|(n, kind)| counted(*n, kind)).collect();
+    if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) }
+}
+
+/// One line per failed outcome: unfixed ones of earlier runs first, then those of this run.
+fn failed_lines(summary: &Summary) -> Vec<(String, Vec<String>)> {
+    let newest = summary.checkpoints().last().map(SummaryLine::number);
+    let line = |outcome: &Outcome, place: &str, fixed: Option<bool>| {
+        let reason = outcome.reason_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+        let fixed = match fixed {
+            Some(true) => ", passed later",
+            Some(false) => ", not seen to pass since",
+            None => "",
+        };
+        let took = lasting(outcome.duration_ms);
+        format!("{} {}{reason}, {took}{place}{fixed}", OutcomeResult::Fail, outcome.name)
+    };
+    let is_own = |unfixed: &&Outcome| {
+        summary.failed().iter().any(|failure| {
+            let own = failure.outcome();
+            failure.fixed() == Some(false) && (own.name == unfixed.name && own.folder() == unfixed.folder())
+        })
+    };
+    let earlier = summary.unfixed().iter().filter(|unfixed| !is_own(unfixed));
+    let earlier = earlier.map(|outcome| (line(outcome, "", Some(false)), last_output(outcome)));
+    let own = |failure: &FailedOutcome| {
+        let place = match (failure.number(), newest) {
+            (0, Some(newest)) => format!(", after @{newest}"),
+            (0, None) => String::new(),
+            (number, _) => format!(", in @{number}"),
+        };
+        (line(failure.outcome(), &place, failure.fixed()), last_output(failure.outcome()))
+    };
+    earlier.chain(summary.failed().iter().map(own)).collect()
 }
 
 fn checkpoints(output: &Output, summary: &Summary) -> String {
@@ -202,7 +254,7 @@ fn section_with_details(
     let most = if output.is_verbose() { usize::MAX } else { FILES };
     let _ = writeln!(text, "\n{}", bold(name));
     for (line, details) in all.take(most) {
-        let _ = writeln!(text, "  {}", clean(&line));
+        let _ = writeln!(text, "  {}", wrap(&clean(&line), 4, output.width()));
         for detail in details {
             let _ = writeln!(text, "    {}", clean(&detail));
         }

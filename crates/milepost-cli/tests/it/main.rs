@@ -47,6 +47,7 @@ mod resume;
 mod run;
 mod run_interrupted;
 mod run_output;
+mod run_view;
 mod save;
 mod script;
 mod task;

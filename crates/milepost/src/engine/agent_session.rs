@@ -136,8 +136,11 @@ impl<'m> AgentSession<'m> {
         let interruption = Interruption { class: kind, at: self.milepost.now(), detail };
         match interruption_step(kind, recorded, has_checkpoint, is_due) {
             InterruptionStep::Save => {
-                save.draft.source =
-                    (kind != InterruptionKind::WaitingForUser).then_some(Source::ErrorBoundary);
+                if kind == InterruptionKind::WaitingForUser {
+                    save = save.reason("turn_end");
+                } else {
+                    save.draft.source = Some(Source::ErrorBoundary);
+                }
                 save.interruption = Some(interruption);
                 self.milepost.save(&self.run, complete(save.with_changes(said.to_vec()))?).map(|_| ())
             }

@@ -56,7 +56,7 @@ pub(super) fn open_record(
         ($($name:ident from $source:expr),*) => { $( if $source.is_some() { record.$name.clone_from(&$source); } )* };
     }
     set_given![title from run_options.title, plan from run_options.plan, owner from run_options.owner, agent from run_options.agent,
-           command from run_options.command];
+           transcript from run_options.transcript, command from run_options.command];
     // The first writer sets the location, or the next writer after the record was rebuilt.
     let location = &run_options.location;
     macro_rules! set_first {

@@ -2,8 +2,8 @@
 
 use derive_getters::Getters;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::Milepost;
 use super::lookup::PAGE;
@@ -38,12 +38,14 @@ pub struct ListedCheckpoint {
     pub(crate) entry: CheckpointEntry,
     /// Whether the checkpoint is completed.
     pub(crate) completed: bool,
+    /// What its run is about; present only if it is the newest checkpoint of its run and has no summary.
+    pub(crate) about: Option<String>,
 }
 
 impl Serialize for ListedCheckpoint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let CheckpointEntry { header, marks } = &self.entry;
-        let mut members = serializer.serialize_struct("ListedCheckpoint", 15)?;
+        let mut members = serializer.serialize_struct("ListedCheckpoint", 16)?;
         members.serialize_field("snapshot_id", &header.snapshot_id)?;
         members.serialize_field("run_id", &header.run_id)?;
         members.serialize_field("sequence", &header.sequence)?;
@@ -60,6 +62,9 @@ impl Serialize for ListedCheckpoint {
         members.serialize_field("tags", &marks.tags)?;
         // The brief's own id, or the id under which the checkpoint was imported.
         members.serialize_field("name", &header.imported_id)?;
+        if let Some(about) = &self.about {
+            members.serialize_field("about", about)?;
+        }
         members.end()
     }
 }
@@ -86,13 +91,20 @@ impl Milepost {
         let page = if filtered || query.limit == 0 { PAGE } else { query.limit.min(PAGE) };
         let mut listing = CheckpointList::default();
         let mut completions = Completions::default();
+        let mut seen = HashSet::new();
         for row in self.rows(HeaderQuery::default().run(query.run.as_ref()).limit(page), PAGE) {
             match row? {
                 Row::Damaged { damage, .. } => listing.damaged.push(damage),
                 Row::Intact(entry) => {
                     let completed = completions.of(self, &entry)?;
+                    // The first row of a run is its newest.
+                    let is_newest = seen.insert(entry.header.run_id.clone());
                     if query.accepts(&entry, completed) {
-                        listing.checkpoints.push(ListedCheckpoint { entry, completed });
+                        let about = match (&entry.header.summary, is_newest) {
+                            (None, true) => self.record_of(&entry.header.run_id)?.and_then(|r| r.about()),
+                            _ => None,
+                        };
+                        listing.checkpoints.push(ListedCheckpoint { entry, completed, about });
                     }
                 }
             }

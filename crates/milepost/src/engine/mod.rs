@@ -41,6 +41,7 @@ pub(crate) mod run_options;
 mod runs;
 mod save;
 pub(crate) mod show;
+pub(crate) mod since;
 pub(crate) mod start;
 pub(crate) mod state;
 mod summary;

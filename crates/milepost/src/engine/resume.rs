@@ -393,7 +393,7 @@ impl RunAssessment {
                     self.claimed_by.as_ref().map_or("another", RunId::as_str)
                 )
             }
-            (_, RunState::Ended) => "it is completed".into(),
+            (_, RunState::Ended) => "it is completed, so there is no unfinished work to continue".into(),
             (ReasonCode::ResumeMissingCheckpoint, _) => "it has no intact checkpoint".into(),
             (ReasonCode::ResumeAttemptLimitReached, _) => {
                 let attempts = record.map_or(0, |record| record.attempts);

@@ -37,6 +37,9 @@ pub struct RunOptions {
     /// The agent that does the work, by the name that its hooks use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The path of the agent's transcript of the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<String>,
     /// The command, if Milepost starts one.
     pub command: Option<Vec<String>>,
     /// Where the run works.

@@ -4,7 +4,7 @@ use super::Milepost;
 use super::lookup::is_own;
 use super::prune::last_write;
 use crate::Error;
-use crate::model::{Outcome, RunId, RunRecord, Status};
+use crate::model::{FileRef, Item, Outcome, RunId, RunRecord, Status};
 use crate::owner::Liveness;
 use crate::store::{CheckpointEntry, Damage, Row, RunQuery, RunRow, StoredRun};
 use derive_getters::Getters;
@@ -84,6 +84,9 @@ pub struct RunDetail {
     pub(crate) summary: RunSummary,
     /// Outcomes among the pending items.
     pub(crate) pending_outcomes: Vec<Outcome>,
+    /// Files among the pending items.
+    #[getter(skip)]
+    pub(crate) pending_files: Vec<FileRef>,
 }
 
 impl Milepost {
@@ -145,13 +148,16 @@ impl Milepost {
     /// Like `run_detail`, for a run that was already read.
     pub(super) fn detail_of(&self, state: StoredRun) -> RunDetail {
         let mut summary = self.summarise(state.row);
-        let mut pending_outcomes = Vec::new();
+        let (mut pending_outcomes, mut pending_files) = (Vec::new(), Vec::new());
         if let Ok(record) = &mut summary.record {
             for item in state.items {
+                if let Item::File(file) = &item {
+                    pending_files.push(file.clone());
+                }
                 record.working.apply(item, &mut pending_outcomes);
             }
         }
-        RunDetail { summary, pending_outcomes }
+        RunDetail { summary, pending_outcomes, pending_files }
     }
 
     pub(super) fn summarise(&self, row: RunRow) -> RunSummary {

@@ -1,5 +1,5 @@
-//! Summary: an overview of a run: its checkpoints, sessions, touched files, memory use and failures. Reads
-//! all documents of the run.
+//! Summary: an overview of a run: its checkpoints, sessions, tasks, touched files, memory use and failures,
+//! including what was recorded since the newest checkpoint. Reads all documents of the run.
 
 use derive_getters::Getters;
 use std::collections::{BTreeSet, HashMap};
@@ -9,9 +9,11 @@ use serde::Serialize;
 
 use super::Milepost;
 use super::bookkeeping::started_at;
+use super::since::{PendingCounts, RecentChanges};
 use crate::Error;
+use crate::failures::{OpenFailures, is_failure};
 use crate::model::{
-    Body, CheckpointId, GitFacts, Outcome, OutcomeResult, PathText, RunId, RunRecord, Source, Status,
+    Body, CheckpointId, GitFacts, Outcome, OutcomeResult, PathText, RunId, RunRecord, Source, Status, Task,
 };
 use crate::store::CheckpointEntry;
 
@@ -82,8 +84,13 @@ pub struct SessionSummary {
 /// A failed outcome.
 #[derive(Getters, Debug, Clone, PartialEq, Serialize)]
 pub struct FailedOutcome {
-    /// Sequence number of the checkpoint that contains it.
+    /// Sequence number of the checkpoint that contains it; 0 if it is newer than every checkpoint.
     pub(crate) number: u64,
+    /// Whether the command was seen to succeed since; `None` if that is unknown, or if it needs no fix, like
+    /// exit code 1 of `grep`.
+    #[getter(copy)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fixed: Option<bool>,
     /// The outcome.
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
@@ -110,14 +117,21 @@ pub struct Summary {
     pub(crate) total: u64,
     /// Total duration of all sessions, in milliseconds.
     pub(crate) total_duration: u64,
-    /// All files that the run has touched.
+    /// All files that the run has touched: captured ones, and those that were reported as written.
     pub(crate) files_modified: Vec<PathText>,
     /// The checkpoints, oldest first.
     pub(crate) checkpoints: Vec<SummaryLine>,
     /// The sessions, oldest first.
     pub(crate) sessions: Vec<SessionSummary>,
-    /// Failed outcomes, oldest first.
+    /// Failed outcomes, oldest first, including those since the newest checkpoint.
     pub(crate) failed: Vec<FailedOutcome>,
+    /// Commands that failed, here or in a run that this one continues, and were not seen to succeed since.
+    pub(crate) unfixed: Vec<Outcome>,
+    /// The tasks, as they are now.
+    pub(crate) tasks: Vec<Task>,
+    /// The number of changes since the newest checkpoint.
+    #[getter(skip)]
+    pub(crate) pending: PendingCounts,
     /// The files that git listed in the most checkpoints.
     pub(crate) most_touched: Vec<TouchedFile>,
     /// The largest observed resident set size, in bytes.
@@ -134,13 +148,15 @@ impl Milepost {
     /// Summarises a run by reading all its checkpoints. Damaged checkpoints are only listed as such, and
     /// checkpoints removed in the meantime are not counted.
     pub fn summary(&self, run: &RunId) -> Result<Summary, Error> {
-        let state = self.stored_run(run)?;
+        let detail = self.detail_of(self.stored_run(run)?);
         let mut summary = Summary::empty(run);
-        let record = state.row.record.ok();
-        summary.status = record.as_ref().map(|record| record.status);
-        summary.peak_rss = record.as_ref().and_then(|record| record.captures.peak_rss);
+        let record = detail.summary.intact();
+        summary.status = record.map(|record| record.status);
+        summary.peak_rss = record.and_then(|record| record.captures.peak_rss);
         let mut files = BTreeSet::new();
         let mut counts: HashMap<PathText, u64> = HashMap::new();
+        let mut open = OpenFailures::default();
+        let mut newest = None;
         for entry in self.entries(run) {
             let entry = &entry?;
             let body = match self.body_if_there(entry) {
@@ -151,20 +167,38 @@ impl Milepost {
             };
             summary.total += 1;
             summary.enter_session(entry);
-            let Some(body) = body else {
+            let Some(mut body) = body else {
                 summary.damaged.push(entry.header.sequence);
+                newest = None;
                 continue;
             };
             summary.add(entry, &body, &mut counts);
-            if let Some(workspace) = body.workspace {
+            summary.add_outcomes(&body.command_outcomes, body.sequence, &mut open);
+            if let Some(workspace) = body.workspace.take() {
                 // Captured lists include all earlier files, but a list that a caller supplied may not.
                 files.extend(workspace.files_modified);
             }
+            newest = Some(body);
         }
         files.extend(counts.keys().cloned());
+        // A checkpoint that was saved after the record was read contains the pending items.
+        let latest = detail.summary.latest.as_ref().map_or(0, |entry| entry.header.sequence);
+        if newest.as_ref().is_none_or(|body| body.sequence <= latest) {
+            summary.add_outcomes(&detail.pending_outcomes, 0, &mut open);
+            // Without the newest checkpoint, it is unknown what else is new.
+            if newest.is_some() || summary.total == 0 {
+                summary.pending = RecentChanges::of(&detail, newest.as_ref()).counts();
+            }
+        }
+        if let Some(working) = record.map(|record| &record.working) {
+            summary.mark_failures(open.close(&working.failures), None);
+            summary.unfixed.clone_from(&working.failures);
+            summary.tasks.clone_from(&working.tasks);
+            files.extend(working.files.iter().map(|file| PathText::Text(file.path.clone())));
+        }
         summary.files_modified = files.into_iter().collect();
         summary.most_touched = most(counts);
-        summary.total_duration = total(record.as_deref(), &summary.sessions);
+        summary.total_duration = total(record, &summary.sessions);
         Ok(summary)
     }
 
@@ -209,6 +243,9 @@ impl Summary {
             checkpoints: Vec::new(),
             sessions: Vec::new(),
             failed: Vec::new(),
+            unfixed: Vec::new(),
+            tasks: Vec::new(),
+            pending: PendingCounts::default(),
             most_touched: Vec::new(),
             peak_rss: None,
             damaged: Vec::new(),
@@ -223,7 +260,7 @@ impl Summary {
             return self;
         }
         self.checkpoints.retain(|line| line.number >= first);
-        self.failed.retain(|failure| failure.number >= first);
+        self.failed.retain(|failure| failure.number >= first || failure.number == 0);
         self.sessions.retain(|session| session.first >= first);
         self.damaged.retain(|number| *number >= first);
         self.total = (self.checkpoints.len() + self.damaged.len()) as u64;
@@ -283,9 +320,33 @@ impl Summary {
         for path in git.map(named).unwrap_or_default() {
             *counts.entry(path.clone()).or_default() += 1;
         }
-        let failed = body.command_outcomes.iter().filter(|outcome| outcome.result == OutcomeResult::Fail);
-        self.failed
-            .extend(failed.map(|outcome| FailedOutcome { number: body.sequence, outcome: outcome.clone() }));
+    }
+
+    /// Adds the failed ones of a checkpoint's outcomes, and marks earlier failures that others fix.
+    fn add_outcomes(&mut self, outcomes: &[Outcome], number: u64, open: &mut OpenFailures) {
+        for outcome in outcomes {
+            let fixed = open.add(outcome, self.failed.len());
+            self.mark_failures(fixed, Some(true));
+            if outcome.result == OutcomeResult::Fail {
+                let fixed = is_failure(outcome).then_some(false);
+                self.failed.push(FailedOutcome { number, fixed, outcome: outcome.clone() });
+            }
+        }
+    }
+
+    /// Sets whether failed outcomes, given by their indexes, were fixed.
+    fn mark_failures(&mut self, indexes: Vec<usize>, fixed: Option<bool>) {
+        for index in indexes {
+            if let Some(failure) = self.failed.get_mut(index) {
+                failure.fixed = fixed;
+            }
+        }
+    }
+
+    /// The number of changes since the newest checkpoint.
+    #[cfg(feature = "internal")]
+    pub fn pending(&self) -> PendingCounts {
+        self.pending
     }
 }
 

@@ -64,6 +64,12 @@ impl Message {
         }
     }
 
+    /// Returns true if a checkpoint of this time includes the message. Checkpoints count milliseconds.
+    #[cfg(feature = "internal")]
+    pub fn is_before(&self, checkpoint: Timestamp) -> bool {
+        self.at().as_millisecond() <= checkpoint.as_millisecond()
+    }
+
     /// Returns true for the user's own words.
     pub fn is_from_user(&self) -> bool {
         matches!(self, Self::Prompt { .. } | Self::Answer { .. })

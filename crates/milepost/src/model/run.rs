@@ -208,6 +208,10 @@ pub struct RunRecord {
     /// The agent that does the work, under the name that its hooks use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
+    /// The agent's transcript of the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[getter(skip)]
+    pub(crate) transcript: Option<String>,
     /// The origin of a run that was not recorded in this store. Such a run is foreign: its content is passed
     /// to an agent only if a user requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -278,6 +282,12 @@ impl RunRecord {
         self.origin.as_ref()
     }
 
+    /// Returns the path of the agent's transcript of the conversation.
+    #[cfg(feature = "internal")]
+    pub fn transcript(&self) -> Option<&str> {
+        self.transcript.as_deref()
+    }
+
     /// Creates the record of a run that begins at `now`.
     pub fn new(run_id: RunId, profile: Profile, now: Timestamp) -> Self {
         Self {
@@ -298,6 +308,7 @@ impl RunRecord {
             dismissed: false,
             interruption: None,
             agent: None,
+            transcript: None,
             origin: None,
             project: None,
             worktree: None,
@@ -323,6 +334,13 @@ impl RunRecord {
     /// Returns the folder that the run works in: its worktree, or the project root outside git.
     pub fn folder(&self) -> Option<&String> {
         self.worktree.as_ref().or(self.project.as_ref())
+    }
+
+    /// Returns what the run is about, for a checkpoint without a summary: the title of the run, the user's
+    /// newest prompt, or the command.
+    pub fn about(&self) -> Option<String> {
+        let command = || Some(self.command.as_ref()?.join(" "));
+        self.title.clone().or_else(|| self.working.latest_prompt.clone()).or_else(command)
     }
 
     /// Returns true if the run has not ended.
