@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::present::summary::SummaryDocument;
 
-/// Summarise a run: checkpoints, sessions, tasks, files, memory, failures
+/// Summarise a run: checkpoints, tasks, files, memory, failures
 ///
 /// Without RUN, uses the run that --run or MILEPOST_RUN names, or the one that was written last.
 #[derive(Debug, clap::Args)]

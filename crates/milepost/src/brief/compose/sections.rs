@@ -159,7 +159,9 @@ impl Composer<'_> {
             passed.iter().rev().filter(|one| known.insert(&one.name)).take(most).collect();
         newest.reverse();
         for one in newest {
-            let what = outcome_text(one, 0);
+            // The output of a command that passed no longer matters.
+            let output = if one.result == OutcomeResult::Warn { self.detail.output } else { 0 };
+            let what = outcome_text(one, output);
             lines.push(format!("- Command → {what} → {} in {} ms", one.result, one.duration_ms));
         }
         lines
