@@ -12,7 +12,7 @@ use super::agent::Invocation;
 use super::case::{
     Case, HOOKS, LEAD, NEXT_PROMPT, PROMPT, WORK, check_request, first_request, wait_until_model_hangs,
 };
-use super::endpoint::{COMMAND, LAST_MESSAGE, ModelScript, OPEN, OTHER_COMMAND};
+use super::endpoint::{COMMAND, FILE, LAST_MESSAGE, ModelScript, OPEN, OTHER_COMMAND};
 use super::sandbox::{RunningAgent, Sandbox};
 
 /// The second prompt of the first session, with a constraint.
@@ -98,7 +98,8 @@ impl Case {
 fn check_handover(text: &str, prompt: &str) -> Result<()> {
     check_request(text, &[prompt, LEAD])?;
     let brief = &text[text.find(LEAD).unwrap_or_default()..];
-    check_request(brief, &[PROMPT, SECOND_PROMPT, OPEN[0], OPEN[1]])?;
+    let file = format!("| `{FILE}` | created | not committed |");
+    check_request(brief, &[PROMPT, SECOND_PROMPT, OPEN[0], OPEN[1], &file])?;
     let start = format!("`{COMMAND}` failed");
     let failed: Vec<_> = brief.lines().filter(|line| line.contains(&start)).collect();
     ensure!(
