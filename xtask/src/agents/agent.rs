@@ -21,8 +21,24 @@ pub(super) struct Agent {
     program: &'static str,
     /// Writes the files that the agent needs before it starts.
     prepare: fn(&Sandbox, Scope) -> Result<()>,
-    /// Passes the endpoint's address and the prompt, as arguments and environment variables.
-    add_arguments: fn(&mut Command, address: &str, prompt: &str, scope: Scope),
+    /// Passes the invocation and the endpoint's address, as arguments and environment variables.
+    add_arguments: fn(&mut Command, &Invocation<'_>, address: &str),
+}
+
+/// One headless run of an agent. Every agent takes one prompt per process.
+pub(super) struct Invocation<'a> {
+    pub(super) script: ModelScript,
+    pub(super) prompt: &'a str,
+    pub(super) scope: Scope,
+    /// Whether the agent continues its latest session in the project, instead of starting a new one.
+    pub(super) continues: bool,
+}
+
+impl<'a> Invocation<'a> {
+    /// A new session.
+    pub(super) fn new(script: ModelScript, prompt: &'a str, scope: Scope) -> Self {
+        Self { script, prompt, scope, continues: false }
+    }
 }
 
 /// Every tested agent. This version of Claude Code is the newest that runs on Node 20.
@@ -100,25 +116,20 @@ impl Agent {
         (self.prepare)(sandbox, scope)
     }
 
-    /// The command that runs the agent once with a prompt.
-    pub(super) fn command(
-        &self,
-        sandbox: &Sandbox,
-        script: ModelScript,
-        prompt: &str,
-        scope: Scope,
-    ) -> Command {
+    /// The command that runs the agent once.
+    pub(super) fn command(&self, sandbox: &Sandbox, invocation: &Invocation<'_>) -> Command {
         let mut command = sandbox.command(&self.modules().join(".bin").join(self.program));
-        (self.add_arguments)(&mut command, &sandbox.endpoint.address(script), prompt, scope);
+        (self.add_arguments)(&mut command, invocation, &sandbox.endpoint.address(invocation.script));
         command
     }
 }
 
 /// Claude Code rejects `bypassPermissions` for root, so the tools that it needs are allowed by name.
-fn claude(command: &mut Command, address: &str, prompt: &str, _: Scope) {
+fn claude(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
     command.env("ANTHROPIC_BASE_URL", address).env("ANTHROPIC_API_KEY", "dummy");
     command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
-    command.args(["-p", prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Bash"]);
+    command.args(["-p", invocation.prompt, "--permission-mode", "acceptEdits", "--allowedTools", "Bash"]);
+    command.args(invocation.continues.then_some("--continue"));
 }
 
 /// Gemini requires an authentication type in its settings before it starts.
@@ -128,29 +139,37 @@ fn prepare_gemini(sandbox: &Sandbox, _: Scope) -> Result<()> {
 }
 
 /// Names a model. Without one, Gemini first asks another model which one to use.
-fn gemini(command: &mut Command, address: &str, prompt: &str, _: Scope) {
+fn gemini(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
     command.env("GOOGLE_GEMINI_BASE_URL", address).env("GEMINI_API_KEY", "dummy");
     command.env("GEMINI_CLI_TRUST_WORKSPACE", "true");
-    command.args(["-m", "gemini-2.5-flash", "-p", prompt, "--approval-mode", "yolo"]);
+    command.args(["-m", "gemini-2.5-flash", "-p", invocation.prompt, "--approval-mode", "yolo"]);
+    if invocation.continues {
+        command.args(["--resume", "latest"]);
+    }
 }
 
 /// One of the two models has all tools; the other has a single tool that runs JavaScript, which calls the
 /// rest. The to-do list is a tool that users have to enable.
-fn codex(command: &mut Command, address: &str, prompt: &str, scope: Scope) {
-    let model = match scope {
+fn codex(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
+    let model = match invocation.scope {
         Scope::User => "gpt-6.1-sol",
         Scope::Project => "gpt-5.5",
     };
     let provider = format!(
         "model_providers.own={{name=\"own\",base_url=\"{address}\",wire_api=\"responses\",env_key=\"OWN_KEY\"}}"
     );
-    command.env("OWN_KEY", "dummy").args(["exec", "--json"]);
+    command.env("OWN_KEY", "dummy").arg("exec");
+    if invocation.continues {
+        command.args(["resume", "--last"]);
+    }
+    command.arg("--json");
     for setting in
         ["model_provider=own", &format!("model={model}"), &provider, "tools.update_plan.enabled=true"]
     {
         command.args(["-c", setting]);
     }
-    command.args(["--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", prompt]);
+    command.args(["--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust"]);
+    command.arg(invocation.prompt);
 }
 
 fn prepare_opencode(sandbox: &Sandbox, scope: Scope) -> Result<()> {
@@ -169,7 +188,7 @@ fn prepare_opencode(sandbox: &Sandbox, scope: Scope) -> Result<()> {
     Ok(())
 }
 
-fn opencode(command: &mut Command, address: &str, prompt: &str, _: Scope) {
+fn opencode(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
     let limit = json!({ "context": 100_000, "output": 8_000 });
     let settings = json!({
         "provider": { "own": {
@@ -183,7 +202,8 @@ fn opencode(command: &mut Command, address: &str, prompt: &str, _: Scope) {
         "autoupdate": false,
         "share": "disabled",
     });
-    command.env("OPENCODE_CONFIG_CONTENT", settings.to_string()).args(["run", prompt]);
+    command.env("OPENCODE_CONFIG_CONTENT", settings.to_string()).args(["run", invocation.prompt]);
+    command.args(invocation.continues.then_some("--continue"));
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

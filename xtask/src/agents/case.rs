@@ -1,5 +1,5 @@
 //! One case: an agent works and is killed, and the next session, of the same agent or another, must receive a
-//! description of the unfinished work.
+//! description of the unfinished work. The steps of a case with two handovers are in `two_handovers`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,28 +7,39 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::agent::Agent;
+use super::agent::{Agent, Invocation};
 use super::endpoint::{COMMAND, COMPLAINT, FILE, ModelScript, OPEN};
-use super::sandbox::{Sandbox, Scope};
+use super::sandbox::{RunningAgent, Sandbox, Scope};
 
 /// Time limits for the work that the model requests, and for the hooks that follow it.
-const WORK: Duration = Duration::from_secs(180);
-const HOOKS: Duration = Duration::from_secs(20);
+pub(super) const WORK: Duration = Duration::from_secs(180);
+pub(super) const HOOKS: Duration = Duration::from_secs(20);
 
-const PROMPT: &str = "Build the parser.";
-const NEXT_PROMPT: &str = "Say hello.";
+pub(super) const PROMPT: &str = "Build the parser.";
+pub(super) const NEXT_PROMPT: &str = "Say hello.";
 
 /// Start of the text that Milepost adds to a new session.
-const LEAD: &str = "Milepost: earlier work";
+pub(super) const LEAD: &str = "Milepost: earlier work";
 
 pub(super) struct Case {
     pub(super) worker: &'static Agent,
     pub(super) successor: &'static Agent,
     pub(super) scope: Scope,
+    pub(super) handovers: Handovers,
+}
+
+/// How often the work is handed over to a new session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handovers {
+    One,
+    Two,
 }
 
 impl Case {
     pub(super) fn name(&self) -> String {
+        if self.handovers == Handovers::Two {
+            return format!("{}, two handovers", self.worker.name);
+        }
         match (self.worker.name == self.successor.name, self.scope) {
             (true, Scope::User) => self.worker.name.to_owned(),
             (true, Scope::Project) => format!("{} --project", self.worker.name),
@@ -45,13 +56,16 @@ impl Case {
 
     fn run_steps(&self, sandbox: &Sandbox) -> Result<()> {
         self.set_up(sandbox)?;
+        if self.handovers == Handovers::Two {
+            return self.hand_over_twice(sandbox);
+        }
         let run = self.work_until_killed(sandbox).context("work")?;
         self.check_interrupted(sandbox, &run).context("interrupted")?;
         self.check_first_request(sandbox).context("first request")?;
         self.check_continued(sandbox, &run).context("continued")
     }
 
-    fn report(&self, what: &str, detail: &str) {
+    pub(super) fn report(&self, what: &str, detail: &str) {
         println!("{:<32} {what:<11} ok: {detail}", self.name());
     }
 
@@ -87,13 +101,9 @@ impl Case {
     /// Lets the worker run until the model stops replying and the hooks have recorded everything, then kills
     /// it. Returns the id of its run.
     fn work_until_killed(&self, sandbox: &Sandbox) -> Result<String> {
-        let mut agent =
-            sandbox.start(self.worker.command(sandbox, ModelScript::Work, PROMPT, self.scope), "worker")?;
-        let asked = || {
-            let hangs = |request: &Value| request["answer"]["hang"] == true;
-            Ok(sandbox.endpoint.requests()?.iter().any(hangs).then_some(()))
-        };
-        agent.wait_until(WORK, "a to-do list, a file and a command", asked)?;
+        let invocation = Invocation::new(ModelScript::Work, PROMPT, self.scope);
+        let mut agent = sandbox.start(self.worker.command(sandbox, &invocation), "worker")?;
+        wait_until_model_hangs(&mut agent, sandbox, 0)?;
         let mut missing = String::new();
         let told = agent.wait_until(HOOKS, "everything in the store", || {
             let status = sandbox.query(&["status"])?;
@@ -122,7 +132,8 @@ impl Case {
         Ok(run)
     }
 
-    fn check_interrupted(&self, sandbox: &Sandbox, run: &str) -> Result<()> {
+    /// Checks that a run was interrupted, can be resumed and describes the work.
+    pub(super) fn check_interrupted(&self, sandbox: &Sandbox, run: &str) -> Result<()> {
         let mut status = sandbox.query(&["status"])?;
         // The other processes of the killed group may take a moment to end.
         for _ in 0..50 {
@@ -152,26 +163,11 @@ impl Case {
     /// Starts the successor and checks the first request of its conversation.
     fn check_first_request(&self, sandbox: &Sandbox) -> Result<()> {
         let before = sandbox.endpoint.requests()?.len();
-        let mut agent = sandbox.start(
-            self.successor.command(sandbox, ModelScript::Talk, NEXT_PROMPT, self.scope),
-            "successor",
-        )?;
+        let invocation = Invocation::new(ModelScript::Talk, NEXT_PROMPT, self.scope);
+        let mut agent = sandbox.start(self.successor.command(sandbox, &invocation), "successor")?;
         agent.wait_for_end(WORK)?;
-        let requests = sandbox.endpoint.requests()?.split_off(before);
-        // Requests that only generate a title have no tools.
-        let first =
-            requests.iter().find(|request| request["tools"].as_array().is_some_and(|all| !all.is_empty()));
-        let first = first.with_context(|| format!("expected a request with tools, but got {requests:?}"))?;
-        let text = collect_texts(&first["body"]);
-        let brief = text.find(LEAD).map_or("no text from Milepost", |at| &text[at..]);
-        let end = brief.char_indices().nth(3000).map_or(brief.len(), |(at, _)| at);
-        for wanted in [NEXT_PROMPT, LEAD, FILE, OPEN[0], OPEN[1], COMMAND, COMPLAINT] {
-            ensure!(
-                text.contains(wanted),
-                "expected {wanted:?} in the first request, which contains {}",
-                &brief[..end]
-            );
-        }
+        let wanted = [NEXT_PROMPT, LEAD, FILE, OPEN[0], OPEN[1], COMMAND, COMPLAINT];
+        check_request(&first_request(sandbox, before)?, &wanted)?;
         self.report("informed", "the first request names the file, the open to-dos and the failed command");
         Ok(())
     }
@@ -196,6 +192,42 @@ impl Case {
         self.report("continued", &next);
         Ok(())
     }
+}
+
+/// Waits until the model has done its work and stops replying. Ignores the first `before` requests.
+pub(super) fn wait_until_model_hangs(
+    agent: &mut RunningAgent,
+    sandbox: &Sandbox,
+    before: usize,
+) -> Result<()> {
+    agent.wait_until(WORK, "a request after the model's last step", || {
+        let hangs = |request: &Value| request["answer"]["hang"] == true;
+        Ok(sandbox.endpoint.requests()?.iter().skip(before).any(hangs).then_some(()))
+    })
+}
+
+/// The text of the first request of a conversation, after the first `before` requests.
+pub(super) fn first_request(sandbox: &Sandbox, before: usize) -> Result<String> {
+    let requests = sandbox.endpoint.requests()?.split_off(before);
+    // Requests that only generate a title have no tools.
+    let first =
+        requests.iter().find(|request| request["tools"].as_array().is_some_and(|all| !all.is_empty()));
+    let first = first.with_context(|| format!("expected a request with tools, but got {requests:?}"))?;
+    Ok(collect_texts(&first["body"]))
+}
+
+/// Checks that the text of a request contains every wanted text.
+pub(super) fn check_request(text: &str, wanted: &[&str]) -> Result<()> {
+    let brief = text.find(LEAD).map_or("no text from Milepost", |at| &text[at..]);
+    let end = brief.char_indices().nth(3000).map_or(brief.len(), |(at, _)| at);
+    for wanted in wanted {
+        ensure!(
+            text.contains(wanted),
+            "expected {wanted:?} in the first request, which contains {}",
+            &brief[..end]
+        );
+    }
+    Ok(())
 }
 
 /// Checks that a run records the model's work. Returns the failed command.

@@ -2,13 +2,19 @@
 //
 //     node endpoint.mjs SCRIPT LOG PORT
 //
-// SCRIPT is a JSON file: `{ folder, file, content, command, todo: [[what, status], …], sentence }`. LOG gets one
-// line of JSON per request. PORT is a file that gets the port number once the endpoint listens on 127.0.0.1.
+// SCRIPT is a JSON file: `{ folder, file, content, command, todo: [[what, status], …], sentence, lastMessage,
+// otherCommand }`. LOG gets one line of JSON per request. PORT is a file that gets the port number once the endpoint
+// listens on 127.0.0.1.
 //
-// The first part of the request path selects the behaviour. `/script/…` calls the agent's tools for a to-do list, a
-// file and a failing command, then stops replying, so the agent can be killed in the middle of its work. `/talk/…`
-// replies with one sentence. The endpoint keeps no state: the number of tool results in a conversation is the
-// number of completed steps.
+// The first part of the request path selects the behaviour. The work is a to-do list, a file and a failing command.
+//
+// - `/script/…` does the work, then stops replying, so the agent can be killed in the middle of its work.
+// - `/turn/…` does the work, then ends the turn with the last message.
+// - `/next-turn/…` continues a conversation of `/turn/…`: runs the other command, then stops replying.
+// - `/more/…` runs the other command in a new conversation, then stops replying.
+// - `/talk/…` replies with one sentence.
+//
+// The endpoint keeps no state: the number of tool results in a conversation is the number of completed steps.
 
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
@@ -25,37 +31,55 @@ const tasks = [
   ...script.todo.map(([, status], n) => ["TaskUpdate", { taskId: `${n + 1}`, status }]),
 ]
 
-/** The tool calls for each agent, one per step. The name of its to-do tool identifies the agent. */
-const WORK = [
-  [...tasks, ["Write", { file_path: path, content: script.content }], ["Bash", { command: script.command }]],
-  [
-    ["write_todos", { todos: list("description") }],
-    ["write_file", { file_path: path, content: script.content }],
-    ["run_shell_command", { command: script.command }],
-  ],
-  [
-    ["update_plan", { plan: list("step") }],
-    ["apply_patch", patch],
-    ["exec_command", { cmd: script.command }],
-  ],
-  [
-    ["todowrite", { todos: list("content", { priority: "high" }) }],
-    ["write", { filePath: path, content: script.content }],
-    ["bash", { command: script.command, description: "Feed the parser" }],
-  ],
+/** The tool calls of each agent. The name of its first to-do tool identifies the agent. */
+const AGENTS = [
+  {
+    todo: tasks,
+    write: ["Write", { file_path: path, content: script.content }],
+    run: (command) => ["Bash", { command }],
+  },
+  {
+    todo: [["write_todos", { todos: list("description") }]],
+    write: ["write_file", { file_path: path, content: script.content }],
+    run: (command) => ["run_shell_command", { command }],
+  },
+  {
+    todo: [["update_plan", { plan: list("step") }]],
+    write: ["apply_patch", patch],
+    run: (command) => ["exec_command", { cmd: command }],
+  },
+  {
+    todo: [["todowrite", { todos: list("content", { priority: "high" }) }]],
+    write: ["write", { filePath: path, content: script.content }],
+    run: (command) => ["bash", { command, description: "Run a command" }],
+  },
 ]
+
+const work = ({ todo, write, run }) => [...todo, write, run(script.command)]
+const more = ({ run }) => [run(script.otherCommand)]
+const hang = { hang: true }
+
+/** For each behaviour that calls tools: the calls, one per step, and what the model does after them. */
+const BEHAVIOURS = {
+  script: { steps: work, end: hang },
+  turn: { steps: work, end: { say: script.lastMessage } },
+  "next-turn": { steps: (agent) => [...work(agent), ...more(agent)], end: hang },
+  more: { steps: more, end: hang },
+}
 
 /** The next action of the model: call a tool, reply with a sentence, or stop replying. */
 function next(place, tools, results) {
   // Requests for titles and summaries have no tools.
-  if (!place.startsWith("/script/") || tools.length === 0) return { say: script.sentence }
+  const behaviour = BEHAVIOURS[place.split("/")[1]]
+  if (!behaviour || tools.length === 0) return { say: script.sentence }
   const id = `call_${results + 1}`
   // Some of Codex's models have a single tool, which runs JavaScript that calls the others.
   const nested = tools.includes("exec")
-  const work = WORK.find(([[name]]) => tools.includes(name) || (nested && name === "update_plan"))
-  if (!work) return { say: `no to-do list among ${tools.join(", ")}` }
-  if (results >= work.length) return { hang: true }
-  const [name, input] = work[results]
+  const agent = AGENTS.find(({ todo: [[name]] }) => tools.includes(name) || (nested && name === "update_plan"))
+  if (!agent) return { say: `no to-do list among ${tools.join(", ")}` }
+  const steps = behaviour.steps(agent)
+  if (results >= steps.length) return behaviour.end
+  const [name, input] = steps[results]
   if (nested) return { call: { id, name: "exec", input: `text(await tools.${name}(${JSON.stringify(input)}))` } }
   if (!tools.includes(name)) return { say: `no ${name} among ${tools.join(", ")}` }
   return { call: { id, name, input } }
@@ -90,7 +114,10 @@ const anthropic = {
 const gemini = {
   path: /:(streamGenerateContent|generateContent)$/,
   tools: ({ tools = [] }) => tools.flatMap((tool) => tool.functionDeclarations ?? []).map((tool) => tool.name),
-  results: ({ contents }) => contents.flatMap(({ parts = [] }) => parts).filter((part) => part.functionResponse),
+  // Gemini repeats every result of a session that it continues.
+  results: ({ contents }) => [
+    ...new Set(contents.flatMap(({ parts = [] }) => parts.flatMap((part) => part.functionResponse?.id ?? []))),
+  ],
   answer({ say, call }, streamed) {
     const part = call ? { functionCall: { id: call.id, name: call.name, args: call.input } } : { text: say }
     const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 }

@@ -13,16 +13,24 @@ use serde_json::{Value, json};
 pub(super) enum ModelScript {
     /// Sets a to-do list, writes a file, runs a command that fails, then stops replying.
     Work,
+    /// Does the same work, then ends the turn with [`LAST_MESSAGE`].
+    Turn,
+    /// Continues a session of [`ModelScript::Turn`]: runs a command that succeeds, then stops replying.
+    NextTurn,
+    /// Runs a command that succeeds, then stops replying.
+    More,
     /// Replies with one sentence.
     Talk,
 }
 
-/// What the model writes, runs and lists under [`ModelScript::Work`].
+/// What the model writes, runs and lists as its work.
 pub(super) const FILE: &str = "notes/parser.txt";
 pub(super) const COMMAND: &str = "cat no-such-input.txt";
 pub(super) const COMPLAINT: &str = "No such file or directory";
 pub(super) const OPEN: [&str; 2] = ["Feed the parser its input", "Count the widgets twice"];
 const DONE: &str = "Write the notes";
+pub(super) const LAST_MESSAGE: &str = "The parser lacks its input, and the widgets add up to 41.";
+pub(super) const OTHER_COMMAND: &str = "git log --oneline";
 
 pub(super) struct Endpoint {
     process: Child,
@@ -38,7 +46,7 @@ impl Endpoint {
         let todo = json!([[DONE, "completed"], [OPEN[0], "in_progress"], [OPEN[1], "pending"]]);
         let told = json!({
             "folder": project, "file": FILE, "content": "half of a parser", "command": COMMAND, "todo": todo,
-            "sentence": "Nothing more to do.",
+            "sentence": "Nothing more to do.", "lastMessage": LAST_MESSAGE, "otherCommand": OTHER_COMMAND,
         });
         std::fs::write(&script, told.to_string())?;
         std::fs::write(&source, include_str!("endpoint.mjs"))?;
@@ -62,6 +70,9 @@ impl Endpoint {
     pub(super) fn address(&self, script: ModelScript) -> String {
         let script = match script {
             ModelScript::Work => "script",
+            ModelScript::Turn => "turn",
+            ModelScript::NextTurn => "next-turn",
+            ModelScript::More => "more",
             ModelScript::Talk => "talk",
         };
         format!("http://127.0.0.1:{}/{script}", self.port)

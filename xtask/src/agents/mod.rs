@@ -1,6 +1,6 @@
 //! `cargo xtask agents [NAME…]`: runs the real agents, from npm, against a model endpoint on 127.0.0.1. Each
 //! agent is killed while it works. The first request of the next session must then describe the unfinished
-//! work. The agents are installed under `target/`; after that, only the loopback is reachable, and every home
+//! work, also after a second handover. The agents are installed under `target/`; after that, only the loopback is reachable, and every home
 //! is empty.
 
 mod agent;
@@ -8,13 +8,14 @@ mod case;
 mod endpoint;
 mod offline;
 mod sandbox;
+mod two_handovers;
 
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
 use self::agent::{AGENTS, Agent};
-use self::case::Case;
+use self::case::{Case, Handovers};
 use self::sandbox::Scope;
 use crate::shell::{cargo, is_installed, root, run_program};
 
@@ -73,16 +74,19 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Agent>> {
     Ok(AGENTS.iter().filter(|agent| names.is_empty() || names.contains(&agent.name)).collect())
 }
 
-/// Each agent followed by itself, in user scope and in project scope, and each followed by the next one in
-/// the list.
+/// Each agent followed by itself, in user scope and in project scope, then by itself twice, and each followed
+/// by the next one in the list.
 fn cases(agents: &[&'static Agent]) -> Vec<Case> {
     let own = |agent: &&'static Agent| {
-        [Scope::User, Scope::Project].map(|scope| Case { worker: agent, successor: agent, scope })
+        [(Scope::User, Handovers::One), (Scope::Project, Handovers::One), (Scope::User, Handovers::Two)]
+            .map(|(scope, handovers)| Case { worker: agent, successor: agent, scope, handovers })
     };
     let mut cases: Vec<_> = agents.iter().flat_map(own).collect();
     if let [first, .., last] = agents {
         let after = agents.windows(2).map(|pair| (pair[0], pair[1])).chain([(*last, *first)]);
-        cases.extend(after.map(|(worker, successor)| Case { worker, successor, scope: Scope::User }));
+        let one =
+            |(worker, successor)| Case { worker, successor, scope: Scope::User, handovers: Handovers::One };
+        cases.extend(after.map(one));
     }
     cases
 }

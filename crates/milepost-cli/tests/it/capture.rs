@@ -164,6 +164,37 @@ fn unborn_and_detached_branches_have_names() {
 }
 
 #[test]
+fn a_brief_says_which_changes_are_committed_now() {
+    let env = TestEnvironment::repository();
+    for name in ["committed", "changed", "staged"] {
+        write(&env.project().join(name), "one");
+    }
+    commit(&env);
+    // The newest checkpoint is older than the changes.
+    env.save(&["--run", "r"]);
+    write(&env.project().join("committed"), "two");
+    commit(&env);
+    for name in ["changed", "staged", "new"] {
+        write(&env.project().join(name), "two");
+    }
+    env.git(&["add", "staged"]);
+    let check = || {
+        let brief = env.run(&["brief", "show", "latest", "--run", "r"]).exits(0).stdout;
+        for row in [
+            "| `committed` | modified | committed |",
+            "| `changed` | modified | not committed |",
+            "| `staged` | modified | not committed |",
+            "| `new` | created | not committed |",
+        ] {
+            assert!(brief.contains(row), "{row} in {brief}");
+        }
+    };
+    check();
+    env.save(&["--run", "r", "--no-capture", "--summary", "no git status"]);
+    check();
+}
+
+#[test]
 fn committed_and_reverted_files_stay_in_files_modified() {
     let env = TestEnvironment::repository();
     for name in ["kept", "committed", "reverted"] {

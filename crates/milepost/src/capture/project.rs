@@ -1,6 +1,7 @@
 //! Facts about a project as it is now: its manifest files, and what changed since a commit. Takes a folder
 //! and the commit at which the work began. Must not change the repository.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::commit_distance::GitQuery;
@@ -44,13 +45,42 @@ pub fn project_facts(folder: &Path, base: Option<&str>) -> ProjectFacts {
     if let Ok((true, text)) = query.run(&diff, OUTPUT_LIMIT) {
         facts.changes = parse_changes(&text);
     }
+    if !facts.changes.is_empty() {
+        mark_committed(&mut facts.changes, &query);
+    }
     let untracked = ["ls-files", "--others", "--exclude-standard", "-z", "--"];
     if let Ok((true, text)) = query.run(&untracked, OUTPUT_LIMIT) {
         let paths = text.split('\0').filter(|path| !path.is_empty());
-        let change = |path: &str| FileChange { path: path.to_owned(), status: "created", from: None };
+        let change = |path: &str| FileChange {
+            path: path.to_owned(),
+            status: "created",
+            from: None,
+            is_committed: Some(false),
+        };
         facts.changes.extend(paths.map(change));
     }
     facts
+}
+
+/// Records for each change of a tracked file whether it is committed: whether the file is the same in `HEAD`.
+fn mark_committed(changes: &mut [FileChange], query: &GitQuery) {
+    let diff = [
+        "diff",
+        "--name-only",
+        "-z",
+        "--no-renames",
+        "--relative",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=all",
+        "HEAD",
+        "--",
+    ];
+    let Ok((true, text)) = query.run(&diff, OUTPUT_LIMIT) else { return };
+    let uncommitted: HashSet<&str> = text.split('\0').collect();
+    for change in changes {
+        change.is_committed = Some(!uncommitted.contains(change.path.as_str()));
+    }
 }
 
 /// Parses the output of `git diff --name-status -z`.
@@ -68,7 +98,7 @@ fn parse_changes(text: &str) -> Vec<FileChange> {
             _ => "modified",
         };
         let from = is_rename.then(|| path.to_owned());
-        changes.push(FileChange { path: to.to_owned(), status: named, from });
+        changes.push(FileChange { path: to.to_owned(), status: named, from, is_committed: None });
     }
     changes
 }

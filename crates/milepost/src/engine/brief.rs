@@ -225,7 +225,12 @@ fn deleted_files(root: &Path, files: &[FileRef], known: &[FileChange]) -> Vec<Fi
         let is_written = file.sha256.is_none() && file.size.is_none();
         is_written && !is_known(&file.path) && root.join(&file.path).symlink_metadata().is_err()
     };
-    let change = |file: &FileRef| FileChange { path: file.path.clone(), status: "deleted", from: None };
+    let change = |file: &FileRef| FileChange {
+        path: file.path.clone(),
+        status: "deleted",
+        from: None,
+        is_committed: None,
+    };
     files.iter().filter(is_gone).map(change).collect()
 }
 

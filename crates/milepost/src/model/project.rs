@@ -31,4 +31,6 @@ pub struct FileChange {
     pub status: &'static str,
     /// The old path of a renamed file.
     pub from: Option<String>,
+    /// Whether the change is committed; `None` if that is not known.
+    pub is_committed: Option<bool>,
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Composer, clip};
 use crate::brief::artifact::inline_path;
 use crate::brief::blocks::code_span;
-use crate::model::{FileRef, PathText};
+use crate::model::{FileChange, FileRef, PathText};
 
 /// A file in the list.
 struct ListedFile {
@@ -23,6 +23,15 @@ fn path_text(path: &PathText) -> String {
     match path {
         PathText::Text(text) => text.clone(),
         PathText::Bytes { b64 } => format!("base64:{b64}"),
+    }
+}
+
+/// Whether a change is committed now. A checkpoint may be older than the change, so it cannot tell.
+fn commit_state(change: &FileChange) -> &'static str {
+    match change.is_committed {
+        Some(true) => "committed",
+        Some(false) => "not committed",
+        None => "changed since the work began",
     }
 }
 
@@ -58,25 +67,20 @@ impl Composer<'_> {
         let Some(body) = self.facts.body else { return files };
         let git = body.workspace.as_ref().and_then(|workspace| workspace.git.as_ref());
         let changes = &self.facts.project.changes;
-        let uncommitted: HashSet<String> = git
-            .map(|git| git.modified.iter().chain(&git.staged).chain(&git.untracked).map(path_text).collect())
-            .unwrap_or_default();
-        let commit_state =
-            |path: &str| if uncommitted.contains(path) { "not committed" } else { "committed" };
         for file in body.files.iter().rev() {
             if file.sha256.is_some() || file.size.is_some() {
                 continue;
             }
             let change = changes.iter().find(|change| change.path == file.path);
             match change {
-                Some(change) => add(file.path.clone(), change.status, commit_state(&file.path)),
+                Some(change) => add(file.path.clone(), change.status, commit_state(change)),
                 None => add(file.path.clone(), "modified", "written by a tool"),
             }
         }
         for change in changes {
             let note = match &change.from {
                 Some(from) => format!("from {}", inline_path(from)),
-                None => commit_state(&change.path).to_owned(),
+                None => commit_state(change).to_owned(),
             };
             add(change.path.clone(), change.status, &note);
         }
