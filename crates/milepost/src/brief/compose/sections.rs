@@ -189,7 +189,12 @@ impl Composer<'_> {
             lines.push(format!("- Tasks: {done} of {} done{failed}", body.tasks.len()));
         }
         let git = body.workspace.as_ref().and_then(|workspace| workspace.git.as_ref());
-        if let Some(git) = git.filter(|git| git.error.is_none()) {
+        // What git says now takes precedence over what it said at the checkpoint.
+        let changes = &self.facts.project.changes;
+        if changes.iter().any(|change| change.is_committed.is_some()) {
+            let uncommitted = changes.iter().filter(|change| change.is_committed == Some(false)).count();
+            lines.push(format!("- Uncommitted files: {uncommitted}"));
+        } else if let Some(git) = git.filter(|git| git.error.is_none()) {
             let mut open: Vec<_> = git.modified.iter().chain(&git.staged).chain(&git.untracked).collect();
             open.sort_unstable();
             open.dedup();
