@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use milepost::internal::brief::BriefLimit;
 use milepost::internal::engine::{RunOptions, StartOptions};
 use milepost::model::{Change, Item, Message, Outcome, OutcomeKind, OutcomeResult, Status};
-use milepost::{Redaction, Save, Settings};
+use milepost::{PruneOptions, Redaction, Save, Settings};
 use rstest::rstest;
 
 use crate::engine::{Kind, World, run};
@@ -195,4 +195,26 @@ fn a_session_of_many_events_is_assessed_quickly() {
     println!("assessed in {best:?}");
     // Unoptimised, on a busy machine; `cargo xtask bench resume` measures the program that users run.
     assert!(best < Duration::from_secs(2), "{best:?}");
+}
+
+#[rstest]
+fn a_run_that_an_open_run_continues_is_not_pruned(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let day = Duration::from_secs(24 * 3600);
+    let world = World::new(kind).with(Settings::default().remove_ended_after(day));
+    record(&world, "a", &[prompt("Never touch the billing folder")]);
+    world.mp.finish(&run("a"), Status::Failed, Save::new()).unwrap();
+    let start = StartOptions { run_id: Some(run("b")), ..StartOptions::default() };
+    world.mp.continue_run(&run("a"), start, false).unwrap();
+    world.mp.save(&run("b"), Save::new()).unwrap();
+    let prune = || {
+        world.wait(10 * 24 * 3_600_000);
+        world.mp.save(&run("newest"), Save::new()).unwrap();
+        let report = world.mp.prune(&PruneOptions::default(), &mut |_| {}).unwrap();
+        report.runs_removed().clone()
+    };
+    assert_eq!(prune(), []);
+    assert_eq!(world.mp.conversation(&run("b")).unwrap().len(), 1);
+    world.mp.finish(&run("b"), Status::Completed, Save::new()).unwrap();
+    let removed = prune();
+    assert!(removed.contains(&run("a")) && removed.contains(&run("b")), "{removed:?}");
 }
