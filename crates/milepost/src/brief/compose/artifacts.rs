@@ -15,7 +15,7 @@ struct ListedFile {
 }
 
 /// Files of Milepost in a project, which are not part of the work.
-fn is_own_file(path: &str) -> bool {
+pub(super) fn is_own_file(path: &str) -> bool {
     path == "milepost.toml" || path.split('/').any(|part| part == ".milepost")
 }
 

@@ -1,13 +1,14 @@
 //! The sections of a composed brief, except the list of files. Every line is one fact.
 
+use super::artifacts::is_own_file;
 use super::quotes::push_quote;
 use super::sentences::{is_acknowledgement, split_prompt};
 use super::{Composer, clip, clip_to};
 use crate::brief::blocks::{Block, code_span, item_text, join_words, normalize_text, split_entries};
 use crate::brief::{Brief, SectionKind};
 use crate::model::{
-    Body, CriterionStatus, Decision, GitFacts, Message, Outcome, OutcomeKind, OutcomeResult, RunRecord,
-    StepState, Task,
+    Body, CriterionStatus, Decision, FileChange, GitFacts, Message, Outcome, OutcomeKind, OutcomeResult,
+    RunRecord, StepState, Task,
 };
 
 /// Maximum number of unfixed failures to list; the rest is counted.
@@ -192,7 +193,9 @@ impl Composer<'_> {
         // What git says now takes precedence over what it said at the checkpoint.
         let changes = &self.facts.project.changes;
         if changes.iter().any(|change| change.is_committed.is_some()) {
-            let uncommitted = changes.iter().filter(|change| change.is_committed == Some(false)).count();
+            let is_open =
+                |change: &&FileChange| change.is_committed == Some(false) && !is_own_file(&change.path);
+            let uncommitted = changes.iter().filter(is_open).count();
             lines.push(format!("- Uncommitted files: {uncommitted}"));
         } else if let Some(git) = git.filter(|git| git.error.is_none()) {
             let mut open: Vec<_> = git.modified.iter().chain(&git.staged).chain(&git.untracked).collect();
