@@ -1,4 +1,4 @@
-//! Decides which failed commands are still unfixed: those that were not seen to succeed afterwards. Takes
+//! Decides which failed commands are still unfixed: those that have not been seen to succeed since. Takes
 //! outcomes in order and keeps a list of the unfixed ones. Pure.
 
 use crate::model::{Outcome, OutcomeKind, OutcomeResult};
@@ -14,7 +14,7 @@ const ANSWER_PROGRAMS: [&str; 14] = [
     "command",
 ];
 
-/// Programs that without further arguments cover everything: a successful `pytest` also covers
+/// Programs that cover the whole project if they have no further arguments: a successful `pytest` also covers
 /// `pytest tests/test_a.py`. Words after the name are subcommands that must match.
 const WHOLE_PROJECT: &[&str] = &[
     "pytest",
@@ -75,7 +75,7 @@ const WHOLE_PROJECT: &[&str] = &[
     "artisan",
 ];
 
-/// Programs of that list whose first argument says what to do.
+/// Programs in that list whose first argument says what to do.
 const NEEDS_SUBCOMMAND: [&str; 22] = [
     "cargo",
     "go",
@@ -128,7 +128,7 @@ const OUTPUT_FLAGS: [&str; 18] = [
     "--silent",
 ];
 
-/// Whether a shell command failed. Exit code 1 of programs such as `grep` only means that nothing was found.
+/// Whether a shell command failed. Exit code 1 from programs like `grep` only means that nothing was found.
 pub(crate) fn is_failure(outcome: &Outcome) -> bool {
     if outcome.result != OutcomeResult::Fail || outcome.kind == OutcomeKind::ToolUse {
         return false;
@@ -192,8 +192,8 @@ impl OpenFailures {
         self.take(|failed| passed.covers(failed))
     }
 
-    /// Ends the history. Returns the numbers of the failures that are not in the run's own list of unfixed
-    /// ones. Outcomes that would explain this are no longer recorded.
+    /// Ends the history. Returns the numbers of the failures that are missing from the run's own list of
+    /// unfixed ones, although no outcome in the history fixed them: that outcome is no longer recorded.
     pub(crate) fn close(mut self, unfixed: &[Outcome]) -> Vec<usize> {
         let unfixed: Vec<_> = unfixed.iter().map(Command::of).collect();
         self.take(|failed| !unfixed.contains(failed))
@@ -207,7 +207,7 @@ impl OpenFailures {
     }
 }
 
-/// A command, without what does not change its meaning.
+/// A command, reduced to the parts that affect its meaning.
 #[derive(Debug, PartialEq, Eq)]
 struct Command {
     folder: String,
@@ -240,8 +240,8 @@ impl Command {
         Self { folder, parts }
     }
 
-    /// Whether the success of this command means that `failed` is fixed: it is the same command, or a
-    /// command that does all of it.
+    /// Whether the success of this command means that `failed` is fixed: it is the same command, or
+    /// one that does everything that `failed` does.
     fn covers(&self, failed: &Self) -> bool {
         if self == failed {
             return true;
@@ -296,7 +296,7 @@ fn is_path(argument: &str) -> bool {
     !argument.starts_with('-') && argument.contains(['/', '.', ':'])
 }
 
-/// Whether an argument names a place that contains the place that another one names.
+/// Whether `narrow` is the same argument as `wide`, or names something inside the place that `wide` names.
 fn covers_argument(wide: &str, narrow: &str) -> bool {
     let trimmed = wide.trim_end_matches("...").trim_end_matches('/');
     if wide == narrow || wide == "." || wide == "./..." {
@@ -430,7 +430,7 @@ fn split_words(command: &str) -> Vec<String> {
     words
 }
 
-/// The folder after `cd target` in a folder.
+/// The current folder after `cd target` is run in `folder`.
 fn join_folder(folder: &str, target: &str) -> String {
     let target = target.trim_end_matches('/');
     if target.starts_with('/') || folder.is_empty() {

@@ -1,5 +1,5 @@
 //! Simple ways to hand work over, as comparisons. Takes a story and a size limit, and returns the text that
-//! the next session would get. They see the whole story, in the order in which it happened. Pure.
+//! the next session would get. Each method sees the whole story, in order. Pure.
 
 use super::delivery::Limit;
 use super::story::{Event, Story};

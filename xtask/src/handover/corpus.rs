@@ -1,6 +1,6 @@
 //! Reads the stories of a set, sorted by name, and checks their labels: each text of a fact must occur in the
 //! part of the story that its class refers to. Errors name the file and the label. Stories in `tuning` may be
-//! read while Milepost is changed. Those in `held-out` must not be adapted to its results.
+//! read while Milepost is being changed. Those in `held-out` must not be adapted to its results.
 
 use std::path::Path;
 

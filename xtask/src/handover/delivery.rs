@@ -1,4 +1,4 @@
-//! What arrives at the model: each agent cuts a text that exceeds its limit. Takes the whole text and returns
+//! What reaches the model: each agent cuts a text that exceeds its limit. Takes the whole text and returns
 //! the part that the model sees. Also cuts comparison texts to the same limits. Pure.
 
 use milepost::brief::ExactTokenizer;
@@ -6,16 +6,16 @@ use milepost::internal::brief::TokenCounter;
 
 use super::agents::AgentKind;
 
-/// Claude Code passes on this many characters. Of a longer text it passes on a preview only.
+/// Claude Code passes on a text of up to this many characters, and only a preview of a longer one.
 const CLAUDE_CHARACTERS: usize = 10_000;
 const CLAUDE_PREVIEW: usize = 2_000;
 const GEMINI_BYTES: usize = 30_000;
-/// Codex passes on this many tokens. Of a longer text it passes on the start and the end.
+/// Codex passes on a text of up to this many tokens, and only the start and the end of a longer one.
 const CODEX_TOKENS: u64 = 2_400;
 /// OpenCode does not cut. Comparison texts need a limit all the same.
 const OPENCODE_CHARACTERS: usize = CLAUDE_CHARACTERS;
 
-/// The part of a text that arrives at the model.
+/// The part of a text that reaches the model.
 pub fn delivered(agent: AgentKind, text: &str) -> String {
     if agent == AgentKind::OpenCode || Limit::of(agent).fits(text) {
         return text.to_owned();

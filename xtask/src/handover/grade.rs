@@ -67,7 +67,8 @@ fn grouped_paths(text: &str) -> BTreeSet<String> {
     paths
 }
 
-/// Sections that quote the user, or the agent's last message. Quotes are dated and may name what is over.
+/// Sections that quote the user or the agent's last message. Quotes are dated and may mention what no longer
+/// holds.
 const QUOTING_SECTIONS: [&str; 4] = ["problem", "session intent", "what the user said", "last message"];
 /// The start of a line that quotes the user or the agent, after list and quote markers.
 const QUOTING_LINES: [&str; 4] = ["user:", "assistant:", "prompt:", "last message:"];
@@ -81,7 +82,7 @@ fn current_lines(text: &str) -> Vec<String> {
     for line in text.lines() {
         let (line, next) = (line.trim(), following.next().unwrap_or_default());
         if line == "---" {
-            // Other lines of this kind separate sections.
+            // A `---` that is not followed by a field only separates sections.
             in_front_matter = !in_front_matter && next.contains(": ") && !next.starts_with(['-', '#']);
             continue;
         }

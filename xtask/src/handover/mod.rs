@@ -1,7 +1,7 @@
-//! `cargo xtask handover`: measures which facts of labelled stories arrive at the session that continues the
-//! work. Plays each story as each agent with the real binary: hooks, git, processes that are killed. Compares
-//! the text that Milepost adds to the new session with simple ways to hand work over. `USAGE` lists the
-//! options.
+//! `cargo xtask handover`: measures which facts of labelled stories reach the session that continues the
+//! work. Plays each story as each agent with the real binary: calls its hooks, uses git, and kills processes.
+//! Compares the text that Milepost adds to the new session with simple ways to hand work over. `USAGE` lists
+//! the options.
 
 mod agents;
 mod comparison;
@@ -38,11 +38,11 @@ const SHORT: usize = 7;
 struct Options {
     set: StorySet,
     agents: Vec<AgentKind>,
-    /// Starts of the names of the stories to play. Empty for all.
+    /// Name prefixes of the stories to play. Empty for all.
     stories: Vec<String>,
     /// Print every missing fact and every stale fact that is presented as current.
     missing: bool,
-    /// Print the text that arrives.
+    /// Print the text that reaches the model.
     show: bool,
     /// Fail if a bound is missed.
     check: bool,

@@ -72,7 +72,8 @@ pub fn print(agent: AgentKind, rows: &Rows) {
     }
 }
 
-/// Classes that share a bound, and their minimum shares for Claude Code and Gemini, and for Codex.
+/// Classes that share a bound, and the minimum share of facts found for Claude Code and Gemini, and for
+/// Codex.
 const BOUNDS: [(&str, &[FactClass], f64, f64); 4] = [
     ("constraints", &[FactClass::Constraint], 0.97, 0.92),
     ("failures", &[FactClass::Failure], 0.95, 0.90),

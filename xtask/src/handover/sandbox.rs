@@ -17,7 +17,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub struct Sandbox {
     pub home: PathBuf,
     pub project: PathBuf,
-    /// Folders for programs, in the form of the variable PATH. The first one contains milepost.
+    /// The value of PATH. Its first folder contains milepost.
     path: String,
     /// Number of edits so far.
     edits: u64,
@@ -85,7 +85,7 @@ impl Sandbox {
         if self.project.join(path).exists() { Ok(()) } else { self.write(path, "created by a command\n") }
     }
 
-    /// Applies an event. Returns the tool call that reports it, or `None` if it is not one.
+    /// Applies an event. Returns the tool call that reports it, or `None` if it is not a tool call.
     pub fn apply(&mut self, event: &Event) -> Result<Option<ToolCall>> {
         let shell =
             |command: String, output: String| ToolCall::Shell { command, exit: 0, output, folder: None };

@@ -1,6 +1,6 @@
-//! Keeps the end of a program's output that goes to files: the regular files that stdout and stderr of this
-//! process are, or a log file. Reads only what was written since the program started, and only a limited part
-//! of it. Never reads from a terminal, a pipe or a device.
+//! Keeps the end of a program's output if it goes to files: regular files that stdout and stderr of this
+//! process are redirected to, or a log file. Reads only what was written since the program started, and only
+//! a limited part of it. Never reads from a terminal, a pipe or a device.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -15,7 +15,7 @@ use rustix::fs::{FileType, OFlags};
 /// Maximum size of the end that is kept, in bytes. Less than the limit of an outcome's summary, because a
 /// placeholder may be longer than the secret that it replaces.
 const BYTES: usize = 1900;
-/// Maximum part of stderr if stdout is a separate file.
+/// How many of these bytes stderr may use if stdout goes to a separate file.
 const STDERR_BYTES: usize = 1300;
 /// Number of bytes to search for secrets. More than is kept, because a truncated secret is not recognised.
 const SEEN: u64 = 16 * 1024;
@@ -25,7 +25,7 @@ const OWN_LINE: &str = r#"{"schema":"milepost."#;
 /// The files that receive a program's output.
 #[derive(Debug, Default)]
 pub(crate) struct OutputFiles {
-    /// The files in the order stdout, stderr. Both streams in one file are listed once.
+    /// The files of stdout and stderr, in this order. A file that receives both is listed once.
     files: Vec<OutputFile>,
     /// The path of the log file, if there is one.
     log: Option<PathBuf>,
@@ -39,7 +39,7 @@ struct OutputFile {
 }
 
 impl OutputFiles {
-    /// The regular files that stdout and stderr of this process are.
+    /// The regular files that stdout and stderr of this process are redirected to.
     pub(crate) fn redirected() -> Self {
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let mut files: Vec<OutputFile> = Vec::new();
@@ -156,8 +156,8 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// The last whole lines of some output, without secrets, in at most `limit` bytes. A last line that is longer
-/// loses its start.
+/// The last whole lines of some output, without secrets, in at most `limit` bytes. If even the last line
+/// is longer, only its end.
 fn last_lines(bytes: &[u8], allow: &AllowList, limit: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
     // A progress bar overwrites its line after each carriage return. A file that was truncated while a
@@ -174,7 +174,7 @@ fn last_lines(bytes: &[u8], allow: &AllowList, limit: usize) -> String {
         return text.trim_start_matches('\n').to_owned();
     }
     let end = &text[text.ceil_char_boundary(text.len() - limit)..];
-    // The cut is within a line, unless it is right behind a line break.
+    // The cut is within a line, unless it is right after a line break.
     let whole = match end.find('\n') {
         _ if text[..text.len() - end.len()].ends_with('\n') => end,
         Some(newline) => &end[newline + 1..],

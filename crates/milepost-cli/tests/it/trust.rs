@@ -485,7 +485,7 @@ fn milepost_trust_works_without_a_home_folder() {
 fn milepost_trust_works_without_a_usable_state_folder() {
     let env = TestEnvironment::repository();
     env.save(&["--run", "r"]);
-    // Root can write everywhere, so a file in place of the folder simulates a read-only one.
+    // Tests may run as root, who can write anywhere, so a file replaces the folder to make it unusable.
     let state = env.path("home/.local/state/milepost/stores");
     let moved = env.path("home/stores");
     let ran = env.run(&["save", "--run", "r", "--summary", "2"]).exits(0);

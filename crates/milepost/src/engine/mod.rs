@@ -348,7 +348,8 @@ impl Milepost {
     }
 }
 
-/// Refuses a run id that contains a secret. Ids name folders and rows, so nothing can be replaced in them.
+/// Refuses a run id that contains a secret. The secret cannot be redacted, because folders and rows are named
+/// by the id.
 fn check_run_name(run: &RunId, allow: &AllowList) -> Result<(), Error> {
     match allow.redact_text(run.as_str()) {
         None => Ok(()),

@@ -1,5 +1,5 @@
-//! Since: what was recorded in a run since its newest checkpoint. Compares the run's working state, with the
-//! pending items applied, with the content of the checkpoint. Changes nothing.
+//! Since: what was recorded in a run since its newest checkpoint. Compares the checkpoint's content with
+//! the run's working state, including pending items. Changes nothing.
 
 use serde::Serialize;
 

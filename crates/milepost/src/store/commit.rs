@@ -11,7 +11,7 @@ use super::{CheckpointEntry, StoreError};
 use crate::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::Sealed;
 
-/// Maximum number of messages that one commit may add. A copy adds a long list in several commits.
+/// Maximum number of messages that one commit may add. Longer lists are copied in several commits.
 pub const MESSAGES_PER_COMMIT: usize = 200;
 
 /// The position of a new checkpoint: its sequence number in the run and its stamp in the store. Issued by

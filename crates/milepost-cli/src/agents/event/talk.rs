@@ -24,9 +24,9 @@ pub(crate) enum TalkFormat {
     PlanFolder,
     /// An explanation of the agent's own plan, in the field `explanation` of the input.
     Explanation,
-    /// Answers by question, in the field `answers` of the output.
+    /// Answers keyed by the question, in the field `answers` of the output.
     AnswersByQuestion,
-    /// Answers by the id of the question, or by its index, in JSON text.
+    /// Answers keyed by the question's id or index, in JSON text.
     AnswersById,
     /// A list of answers for each question, in the metadata of the output.
     AnswersInOrder,
@@ -41,7 +41,7 @@ pub(super) enum Talk {
     },
     /// The path of an approved plan's file.
     PlanFile(PathBuf),
-    /// An approved plan is the newest file of this folder in the project.
+    /// A folder of the project whose newest file is an approved plan.
     PlanFolder(&'static str),
     Answer {
         question: String,
@@ -63,7 +63,7 @@ impl Talk {
                 let path =
                     text(output, "returnDisplay").and_then(|said| said.strip_prefix("Plan approved: "));
                 let path = path.map(|path| PathBuf::from(path.trim()));
-                // The tool names the file that the agent wrote, so another file is not a plan.
+                // The input names the file that the agent wrote. Any other file is not the plan.
                 let is_named = |path: &PathBuf| {
                     let name = name.and_then(|name| Path::new(name).file_name());
                     name.is_some() && path.file_name() == name && path.extension().is_some_and(|e| e == "md")

@@ -14,7 +14,7 @@ struct ListedFile {
     change: String,
 }
 
-/// Files of Milepost in a project, which are not part of the work.
+/// Whether a file belongs to Milepost itself and so is not part of the work.
 pub(super) fn is_own_file(path: &str) -> bool {
     path == "milepost.toml" || path.split('/').any(|part| part == ".milepost")
 }
@@ -26,7 +26,7 @@ fn path_text(path: &PathText) -> String {
     }
 }
 
-/// Whether a change is committed now. A checkpoint may be older than the change, so it cannot tell.
+/// Whether a change is committed now. The checkpoint cannot tell, because it may be older than the change.
 fn commit_state(change: &FileChange) -> &'static str {
     match change.is_committed {
         Some(true) => "committed",
@@ -55,7 +55,7 @@ impl Composer<'_> {
         lines
     }
 
-    /// All files, those that tools wrote first, newest first.
+    /// All files. Those that tools wrote come first, with the newest at the top.
     fn files(&self) -> Vec<ListedFile> {
         let mut files: Vec<ListedFile> = Vec::new();
         let mut known = HashSet::new();
@@ -99,7 +99,7 @@ impl Composer<'_> {
             let watched = workspace.watched.iter().flat_map(|watched| &watched.files);
             watched.for_each(|p| add(path_text(p), "watched", "in a watched folder"));
         }
-        // References to files elsewhere, such as transcripts, are left out under pressure.
+        // References to files elsewhere, such as transcripts, are left out when space is short.
         let wanted = |file: &&FileRef| self.detail.ids || !file.path.starts_with('/');
         for file in body.files.iter().filter(wanted) {
             let digest =
@@ -110,9 +110,9 @@ impl Composer<'_> {
     }
 }
 
-/// Chooses the files to show, and returns them and the rest. If there are too many, every folder gets some,
-/// and of files whose names differ only in numbers only a few are shown: one file of a folder says more than
-/// the twentieth of another.
+/// Splits the files into those to show and the rest. If there are too many, shows some from every folder, and
+/// only a few of those whose names differ only in numbers: the first file of one folder says more than the
+/// twentieth of another.
 fn choose(files: Vec<ListedFile>, limit: usize) -> (Vec<ListedFile>, Vec<ListedFile>) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     let mut count = |key: String| {

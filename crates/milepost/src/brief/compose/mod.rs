@@ -33,7 +33,7 @@ pub struct BriefFacts<'a> {
     pub record: Option<&'a RunRecord>,
     /// What the user and the agent said in the run and in the runs that it continues, oldest first.
     pub messages: &'a [Message],
-    /// The commands that failed and were not seen to succeed since, oldest first.
+    /// The commands that failed and have not been seen to succeed since, oldest first.
     pub failures: &'a [Outcome],
     /// Facts about the project as it is now.
     pub project: ProjectFacts,
@@ -60,7 +60,7 @@ impl BriefLimit {
             && self.tokens.is_none_or(|limit| TokenCounter::default().tokens(text) <= limit)
     }
 
-    /// The limits after `text` was taken from them.
+    /// What remains of the limits after `text`.
     #[must_use]
     pub fn without(&self, text: &str) -> Self {
         let tokens = TokenCounter::default().tokens(text);
@@ -83,7 +83,7 @@ struct Detail {
     file_table: bool,
     /// Whether facts from manifest files are listed.
     manifests: bool,
-    /// Whether ids, the folder and other details that the reader can find out are included.
+    /// Whether ids, the folder and other details that the reader can look up are included.
     ids: bool,
     /// Maximum length of a command's output, in characters.
     output: usize,
@@ -91,11 +91,11 @@ struct Detail {
     reply: usize,
     /// Maximum length of a plan, in characters.
     plan: usize,
-    /// The heaviest parts of the user's prompts that may be left out; `None` keeps everything.
+    /// Parts of the user's prompts up to this weight may be left out; `None` keeps everything.
     leave_out: Option<Weight>,
 }
 
-/// Levels of detail, most detailed first. A brief without a limit has the first one. What the agent did is
+/// Levels of detail, most detailed first. A brief without a limit uses the first. What the agent did is
 /// shortened before what the user said, except that pasted output and confirmations are left out early.
 const LEVELS: [Detail; 8] = {
     use Weight::{Acknowledgement, Lead, Question, Rule, Sentence};
@@ -147,7 +147,7 @@ struct Composer<'a> {
     left_out: usize,
 }
 
-/// The sections of a composed brief, and the text if there are no facts.
+/// The sections of a composed brief, each with its text if there are no facts.
 const SECTIONS: [(SectionKind, &str); 8] = [
     (SectionKind::Problem, "Unknown."),
     (SectionKind::Intent, "Unknown."),

@@ -1,15 +1,15 @@
-//! What the user said, as dated quotes in order. Takes messages and returns lines of Markdown, or fewer of
-//! them: parts of prompts can be left out in a fixed order, those with the least weight first.
+//! What the user said, as dated quotes in order. Takes messages and returns lines of Markdown. To
+//! save space, parts of prompts can be left out in a fixed order, those with the least weight first.
 
 use jiff::Timestamp;
 
 use super::sentences::{Part, Weight, shorten_paste, split_prompt};
 use crate::model::Message;
 
-/// The newest prompts, which are kept whole as long as possible.
+/// Number of newest prompts that are kept whole as long as possible.
 const NEWEST: usize = 2;
 
-/// One prompt in parts.
+/// A prompt, split into parts.
 #[derive(Debug)]
 struct Quote {
     at: Timestamp,
@@ -20,7 +20,8 @@ struct Quote {
 #[derive(Debug)]
 pub(super) struct Quotes {
     quotes: Vec<Quote>,
-    /// Prompt and part of each part, in the order in which they are left out.
+    /// Every part in the order in which they are left out: its weight, the index of its prompt, and its index
+    /// in that prompt.
     order: Vec<(Weight, usize, usize)>,
 }
 
@@ -35,7 +36,7 @@ impl Quotes {
         let mut order = Vec::new();
         for (quote, Quote { parts, .. }) in quotes.iter_mut().enumerate() {
             for (part, it) in parts.iter_mut().enumerate() {
-                // The goal of the work, and what the user said last.
+                // The first part states the goal. It and the newest prompts count as much as rules.
                 let is_goal = quote == 0 && part == 0;
                 if (quote >= newest || is_goal) && it.weight > Weight::Acknowledgement {
                     it.weight = Weight::Rule;
@@ -43,7 +44,7 @@ impl Quotes {
                 order.push((it.weight, quote, part));
             }
         }
-        // Oldest prompts first, and within a prompt the last part first.
+        // Among parts of equal weight: oldest prompts first, and within a prompt the last part first.
         order.sort_by_key(|(weight, quote, part)| (*weight, *quote, usize::MAX - part));
         Self { quotes, order }
     }
@@ -52,12 +53,13 @@ impl Quotes {
         self.quotes.is_empty()
     }
 
-    /// Number of parts up to a weight: as many can be left out without losing a heavier one.
+    /// Number of parts up to a weight. That many can be left out without losing a heavier one.
     pub(super) fn count_up_to(&self, weight: Weight) -> usize {
         self.order.iter().take_while(|(of, ..)| *of <= weight).count()
     }
 
-    /// The quotes without the first `left_out` parts of the order. `command` prints all of them.
+    /// The quotes without the first `left_out` parts of the order. `command` is the command that shows
+    /// them in full.
     pub(super) fn lines(&self, left_out: usize, command: &str) -> Vec<String> {
         let mut gone = vec![Vec::new(); self.quotes.len()];
         for (_, quote, part) in self.order.iter().take(left_out) {
@@ -93,7 +95,7 @@ impl Quotes {
 }
 
 impl Quote {
-    /// The text without some of its parts. A shortened paste stays.
+    /// The text without some of its parts. A paste is shortened instead of left out.
     fn text(&self, gone: &[usize]) -> String {
         let mut text = String::new();
         let mut gap = false;

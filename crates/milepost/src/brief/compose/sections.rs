@@ -11,9 +11,9 @@ use crate::model::{
     RunRecord, StepState, Task,
 };
 
-/// Maximum number of unfixed failures to list; the rest is counted.
+/// Maximum number of unfixed failures to list; the rest are only counted.
 const MAX_FAILURES: usize = 10;
-/// The line above the quotes of the user.
+/// The line above the user's quotes.
 const QUOTES_INTRO: &str = "What the user said, oldest first. Later statements override earlier ones.";
 /// Maximum length of the first prompt in the problem statement, in characters.
 const PROBLEM_CHARS: usize = 160;
@@ -255,7 +255,7 @@ impl Composer<'_> {
         lines
     }
 
-    /// The commands that failed and were not seen to succeed since, newest first.
+    /// The commands that failed and have not been seen to succeed since, newest first.
     fn failure_lines(&self) -> Vec<String> {
         let failures = self.facts.failures;
         let mut lines = Vec::new();
@@ -268,7 +268,7 @@ impl Composer<'_> {
         }
         if failures.len() > MAX_FAILURES {
             let more = failures.len() - MAX_FAILURES;
-            lines.push(format!("- {more} more failed commands: `{}`", self.full_command()));
+            lines.push(format!("- {more} more failed commands; to list them: `{}`", self.full_command()));
         }
         lines
     }
@@ -294,7 +294,7 @@ fn answers(messages: &[Message]) -> Vec<(jiff::Timestamp, &str, &str)> {
 
 /// The plans that still hold, oldest first, and whether the user approved each. A later plan with much the same
 /// words is a revision and replaces the earlier one. A plan that the agent only proposed holds if the user's
-/// next prompt confirms it, or while there is none yet.
+/// next prompt confirms it, or if there is no such prompt yet.
 fn current_plans(messages: &[Message]) -> Vec<(jiff::Timestamp, &str, bool)> {
     let mut plans: Vec<(_, &str, bool)> = Vec::new();
     for (n, message) in messages.iter().enumerate() {
@@ -311,12 +311,12 @@ fn current_plans(messages: &[Message]) -> Vec<(jiff::Timestamp, &str, bool)> {
     plans
 }
 
-/// Whether a plan has at least a third of its words in common with an earlier one.
+/// Whether two plans have at least a third of the shorter one's words in common.
 fn is_revision(earlier: &str, later: &str) -> bool {
     is_similar(earlier, later, 3, 1)
 }
 
-/// Whether two texts have at least `part` of `whole` of their words in common.
+/// Whether two texts have at least `part`/`whole` of the shorter one's words in common.
 fn is_similar(a: &str, b: &str, whole: usize, part: usize) -> bool {
     let (a, b) = (content_words(a), content_words(b));
     let common = a.intersection(&b).count();
@@ -346,7 +346,7 @@ fn content_words(text: &str) -> std::collections::HashSet<String> {
     words
 }
 
-/// A plan within a number of characters: its first lines.
+/// A plan without empty lines and heading markers, cut after a number of characters.
 fn shorten_plan(plan: &str, limit: usize) -> String {
     let lines = plan.lines().map(str::trim_end).filter(|line| !line.trim().is_empty());
     let plain: Vec<_> = lines.map(|line| line.replacen("## ", "", 1).replacen("# ", "", 1)).collect();
@@ -357,7 +357,7 @@ fn shorten_plan(plan: &str, limit: usize) -> String {
     }
 }
 
-/// A text within a number of characters: its start and its end.
+/// Shortens a text to a number of characters by keeping its start and its end.
 fn shorten_middle(text: &str, limit: usize) -> String {
     let count = text.chars().count();
     if count <= limit {

@@ -168,7 +168,7 @@ fn is_output(line: &str) -> bool {
     indented || words * 10 < total * 7 || (starts_with_time && total > 20)
 }
 
-/// The blanks at the start of a line.
+/// The white space at the start of a line.
 fn indentation(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
@@ -212,11 +212,11 @@ fn weigh(sentence: &str, is_first: bool) -> Weight {
     }
 }
 
-/// The rule words, by the way in which they are looked up.
+/// The rule words, grouped by how they are looked up.
 struct RuleWords {
-    /// Single words, which are looked up as a whole.
+    /// Single words, which must match a whole word of the sentence.
     words: HashMap<&'static str, Weight>,
-    /// Phrases, and words of scripts without spaces, which are searched for.
+    /// Phrases, and words of scripts without spaces, which are searched for in the sentence.
     phrases: Vec<(&'static str, Weight)>,
 }
 
@@ -246,7 +246,7 @@ fn rule_strength(sentence: &str) -> Option<Weight> {
     by_word.max(phrases.map(|(_, weight)| *weight).max())
 }
 
-/// Whether a text contains a phrase. Phrases of scripts with spaces must not be part of a longer word.
+/// Whether a text contains a phrase. In a script with spaces, a match must not be part of a longer word.
 fn contains_phrase(text: &str, phrase: &str) -> bool {
     let is_spaced = !phrase.contains(is_unspaced);
     text.match_indices(phrase).any(|(at, _)| {
