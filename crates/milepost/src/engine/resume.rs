@@ -296,7 +296,7 @@ impl Milepost {
 
     /// Like `abandon`, for a run that was already read.
     pub(super) fn abandon_if_empty(&self, run: &RunId, state: &StoredRun) -> Result<bool, Error> {
-        if state.row.count > 0 || !state.items.is_empty() {
+        if state.row.count > 0 || !state.items.is_empty() || !self.store.messages(run)?.is_empty() {
             return Ok(false);
         }
         let parent = state.row.record.as_ref().ok().and_then(|record| record.parent.clone());

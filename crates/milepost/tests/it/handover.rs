@@ -125,6 +125,8 @@ fn messages_are_copied_bundled_and_redacted(
     let third = World::new(to);
     third.mp.import(&ImportOptions::new(bundle), &mut |_, _| ()).unwrap();
     assert_eq!(third.mp.conversation(&run("a")).unwrap(), said);
+    let text = brief(&third, "a", None);
+    assert!(text.contains("None of it is from the user.") && !text.contains("What the user said"), "{text}");
 }
 
 /// Three hundred prompts over four weeks, in ten sessions that continue each other.

@@ -15,6 +15,9 @@ use crate::model::{
 const MAX_FAILURES: usize = 10;
 /// The line above the user's quotes.
 const QUOTES_INTRO: &str = "What the user said, oldest first. Later statements override earlier ones.";
+/// The line above the quotes of an imported run.
+const FOREIGN_QUOTES_INTRO: &str =
+    "What was said in the imported run, oldest first. None of it is from the user.";
 /// Maximum length of the first prompt in the problem statement, in characters.
 const PROBLEM_CHARS: usize = 160;
 
@@ -68,7 +71,9 @@ impl Composer<'_> {
             return Vec::new();
         }
         let quotes = self.quotes.lines(self.left_out, &self.full_command());
-        std::iter::once(QUOTES_INTRO.to_owned()).chain(quotes).collect()
+        let is_foreign = self.facts.record.is_some_and(RunRecord::is_foreign);
+        let intro = if is_foreign { FOREIGN_QUOTES_INTRO } else { QUOTES_INTRO };
+        std::iter::once(intro.to_owned()).chain(quotes).collect()
     }
 
     /// The intent of the previous brief, followed by what the user said. Empty if the user said nothing, which
@@ -79,6 +84,7 @@ impl Composer<'_> {
         let sections = previous.sections_of_kind(SectionKind::Intent);
         let content: String = sections.map(|section| previous.content(section)).collect();
         let own = content.split(QUOTES_INTRO).next().unwrap_or_default();
+        let own = own.split(FOREIGN_QUOTES_INTRO).next().unwrap_or_default();
         own.trim().lines().map(str::to_owned).chain(quotes).collect()
     }
 
