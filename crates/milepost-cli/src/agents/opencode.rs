@@ -35,7 +35,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
         write: &["write", "edit", "multiedit"],
         patch: &["patch", "apply_patch"],
         todo: &[("todowrite", TodoFormat::List("todos"))],
-        talk: &[("plan_exit", TalkFormat::PlanFolder), ("question", TalkFormat::AnswersInOrder)],
+        talk: &[("question", TalkFormat::AnswersInOrder)],
     },
     command_end: None,
     proposed_plan: None,

@@ -1,5 +1,5 @@
-//! The first event in a project without a store. Decides whether the hook creates the store, and what the
-//! user is told if it does not. Takes the context of the event. A store is created only in the git directory
+//! Handles the first event in a project without a store. Decides whether the hook creates the store, and
+//! returns a notice for the user if it does not. Takes the context of the event. A store is created only in the git directory
 //! of the user's own repository, and only if the user's setting `agents.record` is `all`.
 
 use std::path::Path;

@@ -181,7 +181,7 @@ fn an_ambiguous_name_does_not_list_runs_from_elsewhere() {
         &["list", "--run", "sha"],
     ];
     for args in commands {
-        // The user has to decide which run is meant. For an agent only one run matches.
+        // For the user, the name is ambiguous. For an agent, only one run matches it.
         let told = env.run(args).exits(14).stderr;
         assert!(args[1] == "cp_2" || told.contains("shared-theirs"), "{args:?}: {told}");
         let ran = env.run_with(&AGENT, args).exits(0);

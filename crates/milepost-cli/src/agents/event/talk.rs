@@ -20,8 +20,6 @@ pub(crate) enum TalkFormat {
     Plan,
     /// The path of an approved plan, after `Plan approved: ` in the output.
     PlanPath,
-    /// An approved plan in the newest file of `.opencode/plans`.
-    PlanFolder,
     /// An explanation of the agent's own plan, in the field `explanation` of the input.
     Explanation,
     /// Answers keyed by the question, in the field `answers` of the output.
@@ -41,8 +39,6 @@ pub(super) enum Talk {
     },
     /// The path of an approved plan's file.
     PlanFile(PathBuf),
-    /// A folder of the project whose newest file is an approved plan.
-    PlanFolder(&'static str),
     Answer {
         question: String,
         text: String,
@@ -70,7 +66,6 @@ impl Talk {
                 };
                 path.filter(is_named).map(Self::PlanFile).into_iter().collect()
             }
-            TalkFormat::PlanFolder => vec![Self::PlanFolder(".opencode/plans")],
             TalkFormat::Explanation => {
                 let plan = text(input, "explanation");
                 plan.map(|plan| Self::Plan { text: plan.to_owned(), is_approved: false })
@@ -103,12 +98,11 @@ impl Talk {
         }
     }
 
-    /// Converts this to a change to the run. `project` is the project's root.
-    pub(super) fn into_change(self, project: &Path) -> Option<Change> {
+    /// Converts this to a change to the run.
+    pub(super) fn into_change(self) -> Option<Change> {
         match self {
             Self::Plan { text, is_approved } => Some(Change::Plan { text, is_approved }),
             Self::PlanFile(path) => read_plan(&path),
-            Self::PlanFolder(folder) => read_plan(&newest_file(&project.join(folder))?),
             Self::Answer { question, text } => Some(Change::Answer { question, text }),
         }
     }
@@ -134,12 +128,6 @@ fn read_plan(path: &Path) -> Option<Change> {
     let bytes = bounded::read(path, PLAN_FILE_LIMIT).ok()?;
     let text = String::from_utf8(bytes).ok().filter(|text| !text.trim().is_empty())?;
     Some(Change::Plan { text, is_approved: true })
-}
-
-/// The newest file of a folder. OpenCode starts the names of plans with their creation time.
-fn newest_file(folder: &Path) -> Option<PathBuf> {
-    let files = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter(|path| path.extension().is_some_and(|e| e == "md")).max()
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl ToolUse {
             };
             changes.extend(self.files.iter().map(|path| Change::Item(Item::File(file(path)))));
             changes.extend(self.todo.and_then(TodoChange::into_change));
-            changes.extend(self.talk.into_iter().filter_map(|talk| talk.into_change(project)));
+            changes.extend(self.talk.into_iter().filter_map(|talk| talk.into_change()));
         }
         changes
     }
