@@ -9,124 +9,35 @@ const MAX_FAILURES: usize = 50;
 const MAX_OUTPUT: usize = 600;
 
 /// Programs whose exit code 1 is an answer, not a failure.
-const ANSWER_PROGRAMS: [&str; 14] = [
-    "grep", "egrep", "fgrep", "rg", "ag", "ack", "diff", "cmp", "test", "[", "[[", "which", "pgrep",
-    "command",
-];
+const ANSWER_PROGRAMS: &str = "\
+    grep egrep fgrep rg ag ack diff cmp test [ [[ which pgrep command";
 
 /// Programs that cover the whole project if they have no further arguments: a successful `pytest` also covers
 /// `pytest tests/test_a.py`. Words after the name are subcommands that must match.
-const WHOLE_PROJECT: &[&str] = &[
-    "pytest",
-    "cargo",
-    "go",
-    "npm",
-    "npx",
-    "pnpm",
-    "yarn",
-    "bun",
-    "deno",
-    "jest",
-    "vitest",
-    "mocha",
-    "tox",
-    "nox",
-    "rspec",
-    "phpunit",
-    "mvn",
-    "mvnw",
-    "gradle",
-    "gradlew",
-    "dotnet",
-    "swift",
-    "mix",
-    "ctest",
-    "tsc",
-    "eslint",
-    "ruff",
-    "mypy",
-    "flake8",
-    "rubocop",
-    "unittest",
-    "playwright",
-    "cypress",
-    "xcodebuild",
-    "rails",
-    "rake",
-    "bundle",
-    "flutter",
-    "dart",
-    "zig",
-    "sbt",
-    "lein",
-    "stack",
-    "cabal",
-    "meson",
-    "bazel",
-    "behave",
-    "golangci-lint",
-    "pylint",
-    "black",
-    "prettier",
-    "biome",
-    "staticcheck",
-    "terraform",
-    "pest",
-    "artisan",
-];
+const WHOLE_PROJECT: &str = "\
+    pytest cargo go npm npx pnpm yarn bun deno jest vitest mocha tox nox rspec phpunit mvn mvnw gradle \
+    gradlew dotnet swift mix ctest tsc eslint ruff mypy flake8 rubocop unittest playwright cypress \
+    xcodebuild rails rake bundle flutter dart zig sbt lein stack cabal meson bazel behave golangci-lint \
+    pylint black prettier biome staticcheck terraform pest artisan";
 
 /// Programs in that list whose first argument says what to do.
-const NEEDS_SUBCOMMAND: [&str; 22] = [
-    "cargo",
-    "go",
-    "npm",
-    "npx",
-    "pnpm",
-    "yarn",
-    "bun",
-    "deno",
-    "dotnet",
-    "swift",
-    "mix",
-    "rails",
-    "rake",
-    "bundle",
-    "flutter",
-    "dart",
-    "zig",
-    "bazel",
-    "terraform",
-    "artisan",
-    "stack",
-    "cabal",
-];
+const NEEDS_SUBCOMMAND: &str = "\
+    cargo go npm npx pnpm yarn bun deno dotnet swift mix rails rake bundle flutter dart zig bazel \
+    terraform artisan stack cabal";
 
 /// Programs that run another program. The name of that program is the one that counts.
-const WRAPPERS: [&str; 12] = [
-    "time", "nice", "env", "timeout", "sudo", "xvfb-run", "poetry", "uv", "pipenv", "stdbuf", "nohup", "exec",
-];
+const WRAPPERS: &str = "\
+    time nice env timeout sudo xvfb-run poetry uv pipenv stdbuf nohup exec";
 
 /// Flags that change only what is printed.
-const OUTPUT_FLAGS: [&str; 18] = [
-    "-q",
-    "-qq",
-    "-v",
-    "-vv",
-    "-vvv",
-    "-s",
-    "-x",
-    "--quiet",
-    "--verbose",
-    "--no-color",
-    "--color",
-    "--nocapture",
-    "--no-header",
-    "--tb",
-    "--stacktrace",
-    "--info",
-    "-ra",
-    "--silent",
-];
+const OUTPUT_FLAGS: &str = "\
+    -q -qq -v -vv -vvv -s -x --quiet --verbose --no-color --color --nocapture --no-header --tb \
+    --stacktrace --info -ra --silent";
+
+/// Whether a word is in one of these lists.
+fn is_listed(list: &str, word: &str) -> bool {
+    list.split(' ').any(|listed| listed == word)
+}
 
 /// Whether a shell command failed. Exit code 1 from programs like `grep` only means that nothing was found.
 pub(crate) fn is_failure(outcome: &Outcome) -> bool {
@@ -148,7 +59,7 @@ fn is_answer(command: &str) -> bool {
                 sub == "grep" || words.iter().any(|word| word == "--exit-code" || word == "--quiet");
             answers || sub == "merge-base"
         }
-        [first, ..] => ANSWER_PROGRAMS.contains(&program_name(first)),
+        [first, ..] => is_listed(ANSWER_PROGRAMS, program_name(first)),
         [] => false,
     }
 }
@@ -261,7 +172,7 @@ impl Command {
 
 /// Whether a simple command runs one of the known test and build programs.
 fn is_check(part: &[String]) -> bool {
-    part.first().is_some_and(|word| WHOLE_PROJECT.contains(&program_name(word)))
+    part.first().is_some_and(|word| is_listed(WHOLE_PROJECT, program_name(word)))
 }
 
 /// Whether one simple command does all that another one does. Everything that limits the wide command must
@@ -269,14 +180,14 @@ fn is_check(part: &[String]) -> bool {
 fn covers_part(wide: &[String], narrow: &[String]) -> bool {
     let (wide, narrow) = (program_and_arguments(wide), program_and_arguments(narrow));
     let (Some((program, wide)), Some((other_program, narrow))) = (wide, narrow) else { return false };
-    if program != other_program || !WHOLE_PROJECT.contains(&program.as_str()) {
+    if program != other_program || !is_listed(WHOLE_PROJECT, program.as_str()) {
         return false;
     }
     let same = wide.iter().zip(&narrow).take_while(|(a, b)| a == b && is_word(a)).count();
     // Without a subcommand, such a program does something else.
     if same == 0
         && narrow.first().is_some_and(|first| is_word(first))
-        && NEEDS_SUBCOMMAND.contains(&program.as_str())
+        && is_listed(NEEDS_SUBCOMMAND, program.as_str())
     {
         return false;
     }
@@ -308,7 +219,7 @@ fn covers_argument(wide: &str, narrow: &str) -> bool {
 }
 
 fn is_output_flag(word: &str) -> bool {
-    OUTPUT_FLAGS.contains(&word.split('=').next().unwrap_or(word))
+    is_listed(OUTPUT_FLAGS, word.split('=').next().unwrap_or(word))
 }
 
 /// The name of the program, and its arguments without flags that change only the output.
@@ -342,7 +253,7 @@ fn program_name(word: &str) -> &str {
 /// The words of a simple command without variable assignments and wrappers in front of it.
 fn strip_prefixes(mut words: &[String]) -> &[String] {
     while let [first, rest @ ..] = words {
-        let wrapped = WRAPPERS.contains(&first.as_str()) && !rest.is_empty();
+        let wrapped = is_listed(WRAPPERS, first.as_str()) && !rest.is_empty();
         if !(is_assignment(first) || wrapped) {
             break;
         }
