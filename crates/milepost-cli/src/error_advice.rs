@@ -172,6 +172,8 @@ fn store_advice(error: &StoreError) -> (Exit, Option<String>) {
         StoreError::Untrusted { why, .. } => hint(Exit::Untrusted, untrusted_hint(why)),
         StoreError::Newer { .. } => hint(Exit::Newer, "update milepost; nothing was changed"),
         StoreError::Damaged(_) => hint(Exit::Damaged, "run `milepost doctor` to see what can be recovered"),
+        StoreError::NoBlob(_) => no_hint(Exit::NotFound),
+        StoreError::BlobsMissing(_) => hint(Exit::Failed, "run the command again"),
         StoreError::NoRun(_) => hint(Exit::NotFound, "run `milepost runs` to list the runs"),
         StoreError::NoCheckpoint(..) => hint(Exit::NotFound, "run `milepost list` to see the checkpoints"),
         StoreError::MarksMoved(..) => hint(Exit::Busy, "try again"),

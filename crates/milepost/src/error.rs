@@ -48,6 +48,10 @@ closed_enum! {
         ConfigUntrusted = "config_untrusted",
         /// Writing a file was refused: it would overwrite existing data or restore the state of another run.
         RestoreRefused = "restore_refused",
+        /// Restoring files was refused: some of them were changed by someone else since.
+        RestoreConflict = "restore_conflict",
+        /// The store does not have the content of a file, or a checkpoint has no snapshot of the files.
+        FilesUnavailable = "files_unavailable",
         /// The state that was read contains values that redaction replaced.
         StateRedacted = "state_redacted",
         /// The run can be continued.
@@ -344,6 +348,8 @@ impl Error {
                 StoreError::Newer { .. } => R::StoreNewer,
                 StoreError::Damaged(damage) => damage.reason_code(),
                 StoreError::NoRun(_) => R::RunNotFound,
+                StoreError::NoBlob(_) => R::FilesUnavailable,
+                StoreError::BlobsMissing(_) => R::CheckpointAtomicWriteFailed,
                 StoreError::NoCheckpoint(..) => R::CheckpointNotFound,
                 StoreError::Exists(_) | StoreError::Named(_) => R::CheckpointIdInvalid,
                 StoreError::Rules(_) => R::CheckpointSchemaInvalid,

@@ -2,6 +2,7 @@
 //! policies. The only behaviour is lossless reading and writing of JSON: unknown members and exact values
 //! are preserved. This module does no I/O, reads no clock and makes no decisions.
 
+pub(crate) mod blob;
 mod change;
 pub(crate) mod checkpoint;
 mod components;
@@ -19,6 +20,7 @@ pub(crate) mod schema;
 mod task;
 mod workspace;
 
+pub use blob::BlobId;
 pub use change::{Change, ContextChange, CriterionChange, StepChange, TaskChange};
 pub use checkpoint::Body;
 #[cfg(test)]

@@ -25,6 +25,8 @@ closed_enum! {
         Message = "message",
         /// An event.
         Event = "event",
+        /// A blob.
+        Blob = "blob",
         /// The commit log of a run.
         Log = "log",
         /// The database's own pages.

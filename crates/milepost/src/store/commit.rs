@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use derive_getters::Getters;
 
 use super::{CheckpointEntry, StoreError};
-use crate::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
+use crate::model::{BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::Sealed;
 
 /// Maximum number of messages that one commit may add. Longer lists are copied in several commits.
@@ -104,6 +104,11 @@ pub struct Commit {
     pub messages: Vec<Message>,
     /// Events to add.
     pub events: Vec<Event>,
+    /// Blobs that the commit refers to. If the store does not have one of them, the commit is refused with
+    /// `StoreError::BlobsMissing`.
+    pub blobs: Vec<BlobId>,
+    /// Named roots to set. A root keeps its blob from being collected.
+    pub roots: Vec<(String, BlobId)>,
     /// Names that must not exist in the store yet as an id, a tag or an imported id. If one does, the
     /// commit is refused with `StoreError::Named`.
     pub new_names: Vec<String>,
@@ -133,6 +138,8 @@ impl Commit {
             consume: 0,
             messages: Vec::new(),
             events: Vec::new(),
+            blobs: Vec::new(),
+            roots: Vec::new(),
             new_names: Vec::new(),
         }
     }

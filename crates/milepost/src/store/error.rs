@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Damage, identity};
-use crate::model::{CheckpointId, RunId};
+use crate::model::{BlobId, CheckpointId, RunId};
 
 /// Why an operation on a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,12 @@ pub enum StoreError {
     /// Another writer has changed the marks since they were read: the revision is not above the stored one.
     #[error("the marks of {0}@{1} have changed since they were read")]
     MarksMoved(RunId, u64),
+    /// The store does not have the content of this blob.
+    #[error("blob {0} is not in the store")]
+    NoBlob(BlobId),
+    /// A commit refers to blobs that the store does not have.
+    #[error("the commit refers to {} missing blobs, the first of which is {}", .0.len(), .0[0])]
+    BlobsMissing(Vec<BlobId>),
     /// The caller broke a rule of the `Store` trait.
     #[error("store rule violated: {0}")]
     Rules(&'static str),

@@ -2,6 +2,7 @@
 //! A write takes a pure decision about one run and applies it in one transaction. It is durable on return.
 //! A store receives headers and sealed bytes. It never re-serialises a body and contains no policy.
 
+mod blob;
 mod check;
 mod commit;
 mod error;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 pub use crate::seal::{Header, SealError, Sealed};
 pub use crate::trust::UserState;
+pub use blob::{BlobEntry, CollectReport, FindLiveBlobs, LiveBlobs};
 pub(crate) use check::DamageKind;
 pub use check::{Damage, Part};
 pub use commit::{
@@ -44,7 +46,7 @@ pub use reader::StoreReader;
 pub(crate) use repository::Repository;
 pub use url::StoreUrl;
 
-use crate::model::{Message, RunId};
+use crate::model::{BlobId, Message, RunId};
 
 /// Default time that a writer waits for the lock.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -99,6 +101,47 @@ pub trait Store: Send + Sync {
     /// `newest`, only that many of the newest headers have to be verified: retention does not depend on what
     /// older ones contain.
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError>;
+
+    /// Stores blobs. Skips those that already exist. A blob is durable once a commit that refers to it is
+    /// acknowledged.
+    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
+        let _ = contents;
+        Err(StoreError::Rules("blobs are not supported"))
+    }
+
+    /// The blobs among `ids` whose content the store does not have.
+    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        Ok(ids.to_vec())
+    }
+
+    /// Reads the content of a blob and verifies it against the id.
+    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
+        Err(StoreError::NoBlob(*id))
+    }
+
+    /// Lists blobs in the order of their ids, those after `after` only; a limit of 0 means no limit.
+    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
+        let _ = (after, limit);
+        Ok(Vec::new())
+    }
+
+    /// Number of bytes that the store uses for the contents of all blobs. Does not read them.
+    fn blob_bytes(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// Lists the named roots, sorted by name. A blob that a root names is in use, even if no checkpoint refers
+    /// to it.
+    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Removes the contents of all blobs that `find_live` does not keep. Decides and removes under the
+    /// writers' lock, so that it never removes a blob of a commit that succeeds.
+    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError> {
+        let _ = find_live;
+        Ok(CollectReport::default())
+    }
 
     /// Removes a run and everything in it, or nothing. Returns false if the run does not exist, or if
     /// `only_at` is not the stamp of its last write.
