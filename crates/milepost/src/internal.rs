@@ -94,6 +94,11 @@ pub mod store {
     pub use crate::store::{DEFAULT_WAIT, EVENTS_KEPT, OLDEST_SHOWN};
 }
 
+/// Snapshots of files: how they are taken, and what they contain.
+pub mod snapshot {
+    pub use crate::snapshot::{EndedTool, FileContent, FileLimits, Manifest, ManifestEntry, SnapshotOptions};
+}
+
 /// Timers, due times and the changes that trigger a checkpoint.
 pub mod trigger {
     pub use crate::trigger::*;

@@ -56,6 +56,7 @@ mod resume;
 mod retain;
 mod run;
 mod seal;
+mod snapshot;
 pub mod store;
 mod trigger;
 mod trust;

@@ -23,10 +23,14 @@ pub(crate) struct HookArgs {
     /// Exit with an error if something fails
     #[arg(long)]
     strict: bool,
+    /// Finish a snapshot of the files that took too long (started by hooks in the background)
+    #[arg(long, hide = true)]
+    finish_snapshot: bool,
 }
 
 pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<()> {
     match find_agent(&args.agent) {
+        Some(_) if args.finish_snapshot => hook::background::run(global, output),
         Some(agent) => hook::run(agent, global, args.strict, output),
         // This version may be too old to know the agent, which must not notice.
         None if !args.strict => Ok(()),

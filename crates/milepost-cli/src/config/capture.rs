@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use milepost::internal::capture::DEFAULT_WATCHED_FOLDER;
+use milepost::internal::snapshot::FileLimits;
 use milepost::model::Profile;
 
-use super::value::{Age, Folders, Interval, SettingValue as _};
+use super::value::{Age, Folders, Interval, SettingValue as _, Size};
 use super::{Origin, Settings};
 use crate::error::Result;
 
@@ -19,6 +20,10 @@ pub(crate) struct CaptureSettings {
     pub(crate) watch: Vec<PathBuf>,
     /// Whether to capture a repository whose root is the home folder or `/`.
     pub(crate) allow_home: bool,
+    /// Whether snapshots store the contents of changed files.
+    pub(crate) files: bool,
+    /// Limits on the contents that a snapshot stores.
+    pub(crate) file_limits: FileLimits,
     /// Whether `run` makes periodic checkpoints.
     pub(crate) session: bool,
     /// The time between periodic checkpoints.
@@ -36,6 +41,7 @@ impl CaptureSettings {
             let Folders(folders) = Folders::parse(raw)?;
             Ok(Folders(folders.iter().map(|folder| base_folder(origin).join(folder)).collect()))
         };
+        let limits = FileLimits::default();
         let default = Profile::Session.interval();
         Ok(Self {
             capture: settings.value("capture.enabled", true)?,
@@ -44,6 +50,12 @@ impl CaptureSettings {
                 .map(|folders| folders.0)
                 .unwrap_or_default(),
             allow_home: settings.value("capture.allow_home", false)?,
+            files: settings.value("capture.files", true)?,
+            file_limits: FileLimits {
+                file: settings.value("capture.max_file", Size(limits.file))?.0,
+                snapshot: settings.value("capture.max_snapshot", Size(limits.snapshot))?.0,
+                ..limits
+            },
             session: settings.value("session.enabled", true)?,
             interval: settings.optional("session.interval", Age(default))?.map(|Interval(every)| every),
         })

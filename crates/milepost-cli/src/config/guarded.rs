@@ -9,6 +9,7 @@ use std::time::Duration;
 use milepost::Settings;
 use milepost::internal::engine::ResumePolicy;
 use milepost::internal::model::{SizeLimits, StoreLimits};
+use milepost::internal::snapshot::FileLimits;
 use milepost::internal::store::DEFAULT_WAIT;
 use milepost::model::Profile;
 
@@ -56,6 +57,10 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
         "retain.max_store" => {
             compare(theirs, ours, Size(store_limits.max_bytes), |a, b| unbounded(a) < unbounded(b))
         }
+        "capture.files" => theirs.as_bool() == Some(true) && !own_flag(ours, true),
+        "capture.max_file" => compare(theirs, ours, Size(FileLimits::default().file), |a, b| a != b),
+        "capture.max_snapshot" => compare(theirs, ours, Size(FileLimits::default().snapshot), |a, b| a != b),
+        "retain.max_files" => compare(theirs, ours, Size(store_limits.max_file_bytes), |a, b| a != b),
         // A larger value costs more; a smaller one refuses or keeps less than the user's own settings.
         "limits.field" => compare(theirs, ours, Size(SizeLimits::default().field), |a, b| a != b),
         "limits.checkpoint" => compare(theirs, ours, Size(SizeLimits::default().checkpoint), |a, b| a != b),

@@ -69,6 +69,7 @@ impl Retain {
                 ended_after: settings.value("retain.ended_runs", Age(usual.ended_after))?.0,
                 compress_after: settings.value("retain.compress_after", Age(usual.compress_after))?.0,
                 max_bytes: settings.value("retain.max_store", Size(usual.max_bytes))?.0,
+                max_file_bytes: settings.value("retain.max_files", Size(usual.max_file_bytes))?.0,
             },
         })
     }

@@ -10,6 +10,7 @@ pub(crate) use self::store::lost_writes;
 
 use std::cell::{Cell, OnceCell};
 
+use milepost::internal::snapshot::SnapshotOptions;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
 use milepost::internal::clock::SystemClock;
 use milepost::internal::engine::{QueuedSave, RunResolution};
@@ -139,6 +140,10 @@ impl<'a> Context<'a> {
             store: Some(self.url()),
             home: self.config.home.clone(),
             allow_home_repository: settings.allow_home,
+            files: settings.files.then(|| SnapshotOptions {
+                limits: settings.file_limits,
+                ..SnapshotOptions::default()
+            }),
             ..CaptureOptions::default()
         })
     }

@@ -4,13 +4,16 @@
 
 use std::time::{Duration, Instant};
 
+use milepost::internal::capture::WorkspaceCapture;
 use milepost::internal::engine::AgentSession;
 use milepost::internal::engine::RunOptions;
 use milepost::internal::engine::{RunAssessment, StartOptions};
 use milepost::internal::owner;
+use milepost::internal::snapshot::EndedTool;
 use milepost::model::{Change, InterruptionKind, Owner, RunId};
 use milepost::{Error, Milepost, ReasonCode, Save};
 
+use super::background;
 use super::offer::{self, Offer};
 use crate::agents::Agent;
 use crate::agents::event::tool::ToolUse;
@@ -28,7 +31,17 @@ const DETAIL_LIMIT: usize = 500;
 /// Maximum size of a recorded path, in bytes.
 const PATH_LIMIT: usize = 4096;
 /// Maximum time that a hook spends reading the workspace and the transcript.
-const READ_TIME: Duration = Duration::from_secs(1);
+const READ_TIME: Duration = Duration::from_secs(2);
+/// The same for a hook after a tool, of which there are many in a turn.
+const TOOL_READ_TIME: Duration = Duration::from_millis(200);
+
+/// Which files a hook stores.
+enum FilesToStore {
+    /// All files that changed, after this tool if there was one.
+    All(Option<EndedTool>),
+    /// The files that the changes name.
+    Named,
+}
 
 /// Handles one event.
 struct EventHandler<'a> {
@@ -54,10 +67,10 @@ pub(super) fn handle(agent: Agent, mut event: HookEvent, context: &Context<'_>) 
         HookKind::ContextRequested => return handler.begin_session(true),
         HookKind::Prompt(text) => {
             let prompt = handler.recorded(&text, PROMPT_LIMIT).map(Change::Prompt);
-            handler.record(prompt.into_iter().collect())?;
+            handler.record(prompt.into_iter().collect(), FilesToStore::All(None))?;
         }
         HookKind::ToolUsed(tool) => handler.record_tool(*tool)?,
-        HookKind::Continued => handler.record(Vec::new())?,
+        HookKind::Continued => handler.record(Vec::new(), FilesToStore::Named)?,
         HookKind::Compacting { accepts_context } => return handler.save_before_compaction(accepts_context),
         HookKind::TurnEnded(message) => {
             handler.interrupt(InterruptionKind::WaitingForUser, None, handler.last_words(message))?;
@@ -195,6 +208,13 @@ impl EventHandler<'_> {
             tool.set_end(&end);
         }
         let root = &self.context.config.paths.root;
+        // A command may have changed any file, even if it failed. Other tools name the files that they wrote.
+        let files = if tool.runs_command() {
+            let duration = (tool.duration_ms > 0).then(|| Duration::from_millis(tool.duration_ms));
+            FilesToStore::All(Some(EndedTool { duration }))
+        } else {
+            FilesToStore::Named
+        };
         let mut changes = tool.into_changes(root, self.event.cwd.as_deref());
         changes.retain_mut(|change| match change {
             Change::Plan { text, .. } | Change::Answer { text, .. } => {
@@ -203,13 +223,22 @@ impl EventHandler<'_> {
             }
             _ => true,
         });
-        self.record(changes)
+        self.record(changes, files)
     }
 
-    /// Records changes. If the store cannot be written, they are queued in the outbox.
-    fn record(&self, changes: Vec<Change>) -> Result<()> {
+    /// Records changes and the files that go with them. If the store cannot be written, the changes are queued
+    /// in the outbox.
+    fn record(&self, changes: Vec<Change>, files: FilesToStore) -> Result<()> {
         let stored = self.context.open_or_create().and_then(|mp| {
-            self.session(&mp).record(&changes, self.save(), |save| self.with_capture(&mp, save))
+            let mut changes = changes.clone();
+            let capture = match files {
+                FilesToStore::All(tool) => self.capture(&mp, tool)?,
+                FilesToStore::Named => {
+                    self.store_named_files(&mp, &mut changes);
+                    None
+                }
+            };
+            self.session(&mp).record(changes, self.save(), capture, |save| self.with_capture(&mp, save))
         });
         let (outbox, settings) = (self.context.outbox(), self.context.settings());
         let pending = || (self.run.clone(), self.save().with_changes(changes));
@@ -224,12 +253,36 @@ impl EventHandler<'_> {
     }
 
     /// Adds a capture of the workspace, taken before the deadline.
-    fn with_capture(&self, mp: &Milepost, mut save: Save) -> Result<Save, Error> {
-        if let Some(mut options) = self.context.capture_options() {
-            options.limits.time = self.deadline.saturating_duration_since(Instant::now());
-            save = save.capture(Box::new(mp.capture_workspace(&self.run, &options)?));
+    fn with_capture(&self, mp: &Milepost, save: Save) -> Result<Save, Error> {
+        Ok(save.capture(self.capture(mp, None)?))
+    }
+
+    /// Captures the workspace and its files before the deadline; `None` if capturing is turned off. If the
+    /// files could not be read in time twice in a row, a process in the background does it.
+    fn capture(&self, mp: &Milepost, tool: Option<EndedTool>) -> Result<Option<Box<WorkspaceCapture>>, Error> {
+        let Some(mut options) = self.context.capture_options() else { return Ok(None) };
+        let deadline = match tool {
+            Some(_) => self.deadline.min(Instant::now() + TOOL_READ_TIME),
+            None => self.deadline,
+        };
+        options.limits.time = deadline.saturating_duration_since(Instant::now());
+        if let Some(files) = &mut options.files {
+            files.deadline = Some(deadline);
+            files.tool = tool;
         }
-        Ok(save)
+        let capture = mp.capture_workspace(&self.run, &options)?;
+        if capture.overdue >= 2 {
+            background::start(self.agent, &self.run, self.context);
+        }
+        Ok(Some(Box::new(capture)))
+    }
+
+    /// Stores the content of the files that a tool wrote.
+    fn store_named_files(&self, mp: &Milepost, changes: &mut [Change]) {
+        if self.context.config.capture.capture && self.context.config.capture.files {
+            let limits = &self.context.config.capture.file_limits;
+            mp.store_written_files(&self.context.config.paths.root, limits, changes);
+        }
     }
 
     /// Adds a reference to the agent's transcript of the conversation.

@@ -2,6 +2,7 @@
 //! stdin, prints only what the agent's protocol allows, usually nothing. A failure never disturbs the agent:
 //! it is recorded for `milepost status`, and the exit code is 0 unless `--strict` is set.
 
+pub(crate) mod background;
 pub(crate) mod failures;
 mod first_event;
 mod handle;

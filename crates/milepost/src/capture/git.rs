@@ -71,6 +71,7 @@ pub(super) fn capture_git(
     match run_git(&git, &STATUS_ARGS, deadline, bounds, read) {
         Ok((status, complaints)) => {
             capture.git = status.facts;
+            capture.changed = status.changed;
             capture.skipped.extend(complaints);
             if status.left_out > 0 {
                 capture
@@ -183,16 +184,47 @@ impl PathMapping {
     }
 }
 
+/// A path that differs from the current commit, as git reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedPath {
+    /// The path, relative to the worktree.
+    pub path: Vec<u8>,
+    /// The file in the current commit; `None` if the commit does not contain it.
+    pub committed: Option<GitObject>,
+    /// Whether git tracks the path.
+    pub is_tracked: bool,
+}
+
+/// A file in a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitObject {
+    /// The file mode, in octal: `100644`, `100755`, `120000` (symbolic link) or `160000` (submodule).
+    pub mode: String,
+    /// The name of the object.
+    pub name: String,
+}
+
+impl GitObject {
+    /// Parses a mode and an object name; `None` if there is no object.
+    pub(crate) fn of(mode: &[u8], name: &[u8]) -> Option<Self> {
+        let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::to_owned);
+        let (mode, name) = (text(mode)?, text(name)?);
+        let is_absent = mode == "000000" || name.bytes().all(|byte| byte == b'0');
+        (!is_absent && is_object_name(&name)).then_some(Self { mode, name })
+    }
+}
+
 /// The parsed output of `git status`.
 struct StatusOutput {
     facts: GitFacts,
     left_out: usize,
     mapping: PathMapping,
+    changed: Vec<ChangedPath>,
 }
 
 impl StatusOutput {
     fn read(out: &mut dyn BufRead, mapping: PathMapping) -> io::Result<Self> {
-        let mut status = Self { facts: GitFacts::default(), left_out: 0, mapping };
+        let mut status = Self { facts: GitFacts::default(), left_out: 0, mapping, changed: Vec::new() };
         let mut detached = false;
         let mut line = Vec::new();
         while read_record(out, &mut line)? {
@@ -208,13 +240,29 @@ impl StatusOutput {
                         _ => {}
                     }
                 }
-                b"? " => status.add_path(rest, |facts| &mut facts.untracked),
-                b"1 " => status.add_changed(rest, path_after(rest, 7)),
-                b"u " => status.add_path(path_after(rest, 9), |facts| &mut facts.modified),
+                b"? " => {
+                    status.add_path(rest, |facts| &mut facts.untracked);
+                    status.note_change(rest, None, false);
+                }
+                b"1 " => {
+                    status.add_changed(rest, path_after(rest, 7));
+                    status.note_change(path_after(rest, 7), committed_object(rest), true);
+                }
+                b"u " => {
+                    status.add_path(path_after(rest, 9), |facts| &mut facts.modified);
+                    // A conflicted path has no single version. Stage 2 is the one of the current commit.
+                    let ours = GitObject::of(field(rest, 3), field(rest, 7));
+                    status.note_change(path_after(rest, 9), ours, true);
+                }
                 b"2 " => {
                     let mut from = Vec::new();
                     read_record(out, &mut from)?;
                     status.add_renamed(rest, &from);
+                    let is_rename = field(rest, 7).first() == Some(&b'R');
+                    status.note_change(path_after(rest, 8), None, true);
+                    if is_rename {
+                        status.note_change(&from, committed_object(rest), true);
+                    }
                 }
                 _ => {}
             }
@@ -239,6 +287,14 @@ impl StatusOutput {
             list(&mut self.facts).push(path);
         } else {
             self.left_out += 1;
+        }
+    }
+
+    /// Notes a changed path for the snapshot of the files.
+    fn note_change(&mut self, path: &[u8], committed: Option<GitObject>, is_tracked: bool) {
+        let is_ours = || self.mapping.to_project_path(path).is_none();
+        if self.changed.len() < self.mapping.max_paths && !is_ours() {
+            self.changed.push(ChangedPath { path: path.to_owned(), committed, is_tracked });
         }
     }
 
@@ -268,6 +324,16 @@ impl StatusOutput {
             self.facts.renamed.push(RenamedFile { from, to, extra: Default::default() });
         }
     }
+}
+
+/// A field of an entry that is not its path.
+fn field(entry: &[u8], n: usize) -> &[u8] {
+    entry.split(|byte| *byte == b' ').nth(n).unwrap_or_default()
+}
+
+/// The version of an entry in the current commit, from its fields `mH` and `hH`.
+fn committed_object(entry: &[u8]) -> Option<GitObject> {
+    GitObject::of(field(entry, 2), field(entry, 5))
 }
 
 /// The path after this number of fields. The path itself may contain spaces.

@@ -16,12 +16,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use git::{ChangedPath, GitObject};
 pub use memory::{PeakWatch, Process};
 pub use project::project_facts;
 pub use reference::file_reference;
 pub use tracked::is_tracked;
 
-use crate::model::{CaptureHistory, GitFacts, MemoryUsage, PathText, WatchedFiles, Workspace};
+use crate::model::{BlobId, CaptureHistory, GitFacts, MemoryUsage, PathText, WatchedFiles, Workspace};
+use crate::snapshot::SnapshotOptions;
 use crate::store::project_paths::{self, ProjectPaths};
 use crate::store::{Repository, StoreUrl};
 
@@ -30,6 +32,25 @@ pub const DEFAULT_WATCHED_FOLDER: &str = ".aiwg";
 
 /// The value of `git.error` outside of a repository.
 pub const NO_REPOSITORY: &str = GitFacts::NO_REPOSITORY;
+
+/// A snapshot whose contents are in the store, and what the commit that includes it must refer to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenSnapshot {
+    /// The manifest of the snapshot.
+    pub manifest: BlobId,
+    /// Number of paths that the manifest lists.
+    pub paths: u64,
+    /// Number of listed paths without content.
+    pub omitted: u64,
+    /// Whether every path was examined before the deadline.
+    pub is_complete: bool,
+    /// The blobs that the commit refers to.
+    pub blobs: Vec<BlobId>,
+    /// The root that keeps the newest manifest of the worktree.
+    pub root: String,
+    /// What was omitted, and why, for the checkpoint.
+    pub notes: Vec<String>,
+}
 
 /// Limits on the size and duration of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +70,7 @@ impl Default for CaptureLimits {
 }
 
 /// What to capture.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CaptureOptions {
     /// The project's root. Paths are relative to it.
     pub root: PathBuf,
@@ -69,12 +90,14 @@ pub struct CaptureOptions {
     pub process: Process,
     /// Limits on size and time.
     pub limits: CaptureLimits,
+    /// How to take a snapshot of the files; `None` takes none.
+    pub files: Option<SnapshotOptions>,
 }
 
 impl CaptureOptions {
     /// The default options for the project at `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), ..Self::default() }
+        Self { root: root.into(), files: Some(SnapshotOptions::default()), ..Self::default() }
     }
 }
 
@@ -102,6 +125,14 @@ pub struct WorkspaceCapture {
     pub memory: Option<MemoryUsage>,
     /// What was omitted, and why.
     pub skipped: Vec<String>,
+    /// Every path that differs from the current commit, with its version there.
+    pub changed: Vec<ChangedPath>,
+    /// The snapshot of the files, if one was taken.
+    pub snapshot: Option<TakenSnapshot>,
+    /// How many snapshots in a row did not examine every path in time.
+    pub overdue: u32,
+    /// The options to take the snapshot again with.
+    pub(crate) retake_with: Option<std::sync::Arc<CaptureOptions>>,
     /// The folders requested for this run, so that its other commands watch them too.
     pub watch: Vec<String>,
     /// The run's capture history at the time of this capture. A save that finds a different history reads it
@@ -172,7 +203,7 @@ pub fn is_instant(options: &CaptureOptions) -> bool {
 }
 
 /// The repository to read, or the reason why none is read.
-fn find_repository(options: &CaptureOptions, root: &Path) -> Result<Repository, String> {
+pub(crate) fn find_repository(options: &CaptureOptions, root: &Path) -> Result<Repository, String> {
     let paths = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
     let Some(repository) = paths.repository else { return Err(NO_REPOSITORY.to_owned()) };
     let worktree = repository.worktree();

@@ -23,6 +23,7 @@ pub fn file_reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
     let mut file = bounded::open(&std::fs::canonicalize(path)?)?;
     let about = file.metadata()?;
     let mut reference = FileRef {
+        blob: None,
         path: path.to_string_lossy().into_owned(),
         sha256: None,
         size: Some(about.len()),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{CaptureLimits, WorkspaceCapture};
-use crate::model::{MemoryUsage, PathText, Workspace};
+use crate::model::{FileSnapshot, MemoryUsage, PathText, Workspace};
 
 /// Size in bytes of a path in a JSON list.
 pub(super) fn json_len(path: &PathText) -> usize {
@@ -48,6 +48,7 @@ impl WorkspaceCapture {
         let touched: BTreeSet<&PathText> = changed.chain(before).chain(&self.committed).collect();
         let mut files_modified: Vec<_> = touched.into_iter().cloned().collect();
         let mut skipped = self.skipped.clone();
+        skipped.extend(self.snapshot.iter().flat_map(|taken| taken.notes.iter().cloned()));
         let mut left_out = |what: &str, n: usize| {
             if n > 0 {
                 skipped.push(format!("{what}: {n} paths omitted: the size limit is reached"));
@@ -80,11 +81,18 @@ impl WorkspaceCapture {
                 Some(MemoryUsage { peak_rss: memory.peak_rss.max(peak), ..memory })
             }
         };
+        let snapshot = self.snapshot.as_ref().map(|taken| FileSnapshot {
+            manifest: taken.manifest,
+            omitted: taken.omitted,
+            paths: taken.paths,
+            extra: Default::default(),
+        });
         Workspace {
             files_modified,
             git: Some(git),
             memory,
             skipped,
+            snapshot,
             watched: Some(watched),
             extra: Default::default(),
         }

@@ -4,9 +4,15 @@
 
 use super::{Due, Milepost, Save};
 use crate::Error;
-use crate::model::{Change, Interruption, InterruptionKind, RunId, RunRecord, Source, Status};
+use crate::capture::WorkspaceCapture;
+use crate::model::{
+    Change, Interruption, InterruptionKind, Item, RestorePoint, RunId, RunRecord, Source, Status,
+};
 use crate::resume::rank::ResumeRank;
 use crate::resume::session::{InterruptionStep, SessionOffer, end_status, interruption_step, offer};
+
+/// Maximum length of the prompt in a restore point, in characters.
+const PROMPT_CHARS: usize = 120;
 
 /// The run of an agent's session, which may not exist yet.
 #[derive(Debug)]
@@ -94,22 +100,40 @@ impl<'m> AgentSession<'m> {
         Ok(found)
     }
 
-    /// Records changes, and saves a checkpoint if one is due. `complete` adds what a timer checkpoint
-    /// needs; the first checkpoint is saved without it.
+    /// Records changes with the capture that was taken after them, if there is one, and saves a checkpoint if
+    /// one is due. `complete` adds what a timer checkpoint needs without a capture; the first checkpoint is
+    /// saved without it. Before a prompt is recorded, the files become a restore point.
     pub fn record(
         &self,
-        changes: &[Change],
+        mut changes: Vec<Change>,
         mut save: Save,
+        capture: Option<Box<WorkspaceCapture>>,
         complete: impl FnOnce(Save) -> Result<Save, Error>,
     ) -> Result<(), Error> {
-        match self.milepost.record_changes(&self.run, changes, &save.run_options)? {
+        let snapshot = capture.as_ref().and_then(|capture| capture.snapshot.as_ref());
+        let prompt = changes.iter().find_map(|change| match change {
+            Change::Prompt(text) => Some(text),
+            _ => None,
+        });
+        if let (Some(taken), Some(prompt)) = (snapshot, prompt) {
+            let line = prompt.lines().find(|line| !line.trim().is_empty());
+            let point = RestorePoint {
+                at: self.milepost.now(),
+                manifest: taken.manifest,
+                prompt: line.map(|line| line.trim().chars().take(PROMPT_CHARS).collect()),
+                extra: Default::default(),
+            };
+            changes.push(Change::Item(Item::RestorePoint(point)));
+        }
+        match self.milepost.record_changes(&self.run, &changes, &save.run_options, snapshot)? {
             // The first recorded change makes a session worth resuming.
             Due::First => {
-                self.milepost.save(&self.run, save.reason("session_start"))?;
+                self.milepost.save(&self.run, save.reason("session_start").capture(capture))?;
             }
             Due::Yes => {
                 save.draft.source = Some(Source::Timer);
-                self.milepost.save(&self.run, complete(save)?)?;
+                let save = if capture.is_some() { save.capture(capture) } else { complete(save)? };
+                self.milepost.save(&self.run, save)?;
             }
             Due::No => {}
         }
@@ -146,7 +170,10 @@ impl<'m> AgentSession<'m> {
             }
             InterruptionStep::Nothing if said.is_empty() => Ok(()),
             InterruptionStep::Record | InterruptionStep::Nothing => {
-                self.milepost.interrupt(&self.run, &interruption, said)
+                // The files at the end of a turn are the run's own, whoever changes them next.
+                let capture = complete(save)?.capture;
+                let snapshot = capture.as_ref().and_then(|capture| capture.snapshot.as_ref());
+                self.milepost.interrupt(&self.run, &interruption, said, snapshot)
             }
         }
     }

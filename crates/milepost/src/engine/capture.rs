@@ -59,9 +59,9 @@ impl Milepost {
                 return Ok(None);
             }
             if let Some(options) = &options.capture {
-                let record = stored.and_then(|stored| stored.row.record.ok());
                 let source = source.unwrap_or(Source::Manual);
-                save.capture = self.capture_if_wanted(record, options, source, profile).map(Box::new);
+                let capture = self.capture_if_wanted(run, stored, options, source, profile);
+                save.capture = capture.map(Box::new);
             }
         }
         self.save(run, save).map(Some)
@@ -77,7 +77,7 @@ impl Milepost {
         source: Source,
         profile: Option<Profile>,
     ) -> Result<Option<WorkspaceCapture>, Error> {
-        Ok(self.capture_if_wanted(self.record_of(run)?, options, source, profile))
+        Ok(self.capture_if_wanted(run, self.store.run(run)?, options, source, profile))
     }
 
     /// Captures the workspace for a run, regardless of its profile.
@@ -87,16 +87,18 @@ impl Milepost {
         run: &RunId,
         options: &CaptureOptions,
     ) -> Result<WorkspaceCapture, Error> {
-        Ok(self.capture_for(self.record_of(run)?, options))
+        Ok(self.capture_for(run, self.store.run(run)?, options))
     }
 
     fn capture_if_wanted(
         &self,
-        record: Option<Box<RunRecord>>,
+        run: &RunId,
+        stored: Option<StoredRun>,
         options: &CaptureOptions,
         source: Source,
         profile: Option<Profile>,
     ) -> Option<WorkspaceCapture> {
+        let record = stored.as_ref().and_then(|stored| stored.row.record.as_ref().ok());
         let profile = record.as_ref().map(|record| record.profile).or(profile).or(self.settings.profile);
         let wanted = match profile.unwrap_or(Profile::Run).capture() {
             CaptureWhen::Never => false,
@@ -108,11 +110,12 @@ impl Milepost {
             }
             CaptureWhen::Always => true,
         };
-        wanted.then(|| self.capture_for(record, options))
+        wanted.then(|| self.capture_for(run, stored, options))
     }
 
-    fn capture_for(&self, record: Option<Box<RunRecord>>, options: &CaptureOptions) -> WorkspaceCapture {
+    fn capture_for(&self, run: &RunId, stored: Option<StoredRun>, options: &CaptureOptions) -> WorkspaceCapture {
         let mut options = options.clone();
+        let record = stored.as_ref().and_then(|stored| stored.row.record.as_ref().ok());
         if matches!(options.process, Process::Owner) {
             options.process = record.as_ref().map_or(Process::None, |record| self.process_of(record));
         }
@@ -126,7 +129,11 @@ impl Milepost {
             }
         }
         let since = CaptureBaseline { base: known.base, head: known.head };
-        WorkspaceCapture { after: Some(after), ..capture::capture_workspace(&options, &since) }
+        let mut capture = capture::capture_workspace(&options, &since);
+        capture.after = Some(after);
+        self.add_snapshot(run, stored.as_ref(), &options, &mut capture);
+        capture
+
     }
 
     /// The processes that work on a run whose owner is alive: for `run`, the command's process tree;

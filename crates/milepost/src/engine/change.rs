@@ -32,7 +32,7 @@ impl Milepost {
         if changes.iter().any(|change| trigger::boundary(change).is_some()) {
             return self.save(run, save.with_changes(changes)).map(Some);
         }
-        self.record_changes(run, &changes, &save.run_options)?;
+        self.record_changes(run, &changes, &save.run_options, None)?;
         Ok(None)
     }
 }
@@ -64,7 +64,8 @@ pub(super) fn needs_pending_items(change: &Change) -> bool {
         Change::Note(_) | Change::Decision { .. } => false,
         Change::Item(item) => match item {
             Item::Task(_) | Item::Todo(_) | Item::Criterion(_) | Item::Step(_) | Item::Context(_) => true,
-            Item::Outcome(_) | Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => false,
+            Item::Outcome(_) | Item::Note(_) | Item::Decision(_) | Item::Phase(_) => false,
+            Item::File(_) | Item::RestorePoint(_) => false,
         },
     }
 }
@@ -236,7 +237,9 @@ fn check_item_size(item: &Item, working: &WorkingState, limits: &SizeLimits) -> 
         Item::Step(_) => ("/step_state", RawJson::of(&working.step_state)?),
         Item::Context(_) => ("/context_digest", RawJson::of(&working.context_digest)?),
         Item::Outcome(outcome) => ("/command_outcomes", RawJson::of(outcome)?),
-        Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) => return Ok(()),
+        Item::Note(_) | Item::Decision(_) | Item::Phase(_) | Item::File(_) | Item::RestorePoint(_) => {
+            return Ok(());
+        }
     };
     check_field_size(raw.get(), &path, limits)
 }

@@ -19,6 +19,9 @@ const LOG_BYTES: usize = 128 * 1024;
 /// Maximum length of the newest prompt in a run's working state, in characters.
 const PROMPT_CHARS: usize = 200;
 
+/// Maximum number of restore points between two checkpoints.
+const RESTORE_POINTS: usize = 50;
+
 /// Maximum number of written files in a run's working state.
 const FILES: usize = 1000;
 
@@ -38,6 +41,7 @@ impl From<Body> for WorkingState {
             open_steps: Vec::new(),
             outcomes_dropped: 0,
             latest_prompt: None,
+            restore_points: Vec::new(),
             failures: Vec::new(),
         };
         working.reopen_step();
@@ -72,6 +76,10 @@ impl WorkingState {
             Item::Step(step) => self.enter_step(step),
             Item::Phase(phase) => self.phase = Some(phase),
             Item::Context(context) => self.context_digest = Some(context),
+            Item::RestorePoint(point) => {
+                self.restore_points.push(point);
+                self.restore_points.drain(..self.restore_points.len().saturating_sub(RESTORE_POINTS));
+            }
         }
     }
 
@@ -192,6 +200,7 @@ pub(super) fn compose(
         parent: draft.parent.clone().or(frame.parent),
         phase: working.phase.clone(),
         redacted: draft.redacted.clone(),
+        restore_points: Some(std::mem::take(&mut working.restore_points)).filter(|points| !points.is_empty()),
         run_id: record.run_id.clone(),
         sequence: 0,
         session_id: frame.session_id.to_owned(),

@@ -6,12 +6,14 @@ use std::borrow::Cow;
 use super::bookkeeping::{enter_session, is_committed, open_record, remember_commit};
 use super::compose::OUTCOMES;
 use super::request::redact_changes;
+use super::snapshot::include_snapshot;
 use super::{Due, Milepost, RunOptions, change};
 use crate::Error;
 use crate::clock::elapsed_ms;
-use crate::model::{Change, Item, RunId, RunRecord, Status, TaskStatus, WriteToken};
+use crate::capture::TakenSnapshot;
+use crate::model::{BlobId, Change, Item, RunId, RunRecord, Status, TaskStatus, WriteToken};
 use crate::redact::Redaction;
-use crate::store::{Commit, WriteDecision};
+use crate::store::{Commit, StoreError, WriteDecision};
 
 /// Maximum number of pending items. Beyond it, all but the newest outcomes are folded into the record, so
 /// that the cost of a write does not grow with the number of items.
@@ -22,18 +24,43 @@ impl Milepost {
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn record(&self, run: &RunId, items: &[Item], run_options: &RunOptions) -> Result<(), Error> {
         let changes: Vec<_> = items.iter().cloned().map(Change::Item).collect();
-        self.record_changes(run, &changes, run_options).map(|_| ())
+        self.record_changes(run, &changes, run_options, None).map(|_| ())
     }
 
-    /// Records changes of any kind, and returns whether a timer save of the run is due.
+    /// Records changes of any kind, with the snapshot of the files taken after them, if there is one. Returns
+    /// whether a timer save of the run is due.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn record_changes(
         &self,
         run: &RunId,
         changes: &[Change],
         run_options: &RunOptions,
+        snapshot: Option<&TakenSnapshot>,
     ) -> Result<Due, Error> {
-        let (changes, run_options) = &self.redacted(run, changes, run_options)?;
+        let (changes, run_options) = self.redacted(run, changes, run_options)?;
+        match self.record_once(run, &changes, &run_options, snapshot) {
+            // A collection removed the contents before the commit. The changes matter more.
+            Err(Error::Store(StoreError::BlobsMissing(_))) => {
+                let mut changes = changes.into_owned();
+                changes.retain(|change| !matches!(change, Change::Item(Item::RestorePoint(_))));
+                for change in &mut changes {
+                    if let Change::Item(Item::File(file)) = change {
+                        file.blob = None;
+                    }
+                }
+                self.record_once(run, &changes, &run_options, None)
+            }
+            recorded => recorded,
+        }
+    }
+
+    fn record_once(
+        &self,
+        run: &RunId,
+        changes: &[Change],
+        run_options: &RunOptions,
+        snapshot: Option<&TakenSnapshot>,
+    ) -> Result<Due, Error> {
         let moment = self.read_clock();
         let token = WriteToken::generate();
         let mut refused = None;
@@ -86,6 +113,10 @@ impl Milepost {
             };
             let mut commit = Commit::new(record);
             commit.consume = consume;
+            commit.blobs = changes.iter().filter_map(written_blob).collect();
+            if let Some(taken) = snapshot {
+                include_snapshot(&mut commit, taken);
+            }
             commit.push = push;
             commit.messages = messages;
             commit.events = events;
@@ -112,6 +143,14 @@ impl Milepost {
         redact_changes(&mut changes, allow)?;
         let (run_options, _) = allow.redact_value(run_options.clone(), "run_options")?;
         Ok((Cow::Owned(changes), Cow::Owned(run_options)))
+    }
+}
+
+/// The stored content of a file that a tool wrote.
+fn written_blob(change: &Change) -> Option<BlobId> {
+    match change {
+        Change::Item(Item::File(file)) => file.blob,
+        _ => None,
     }
 }
 

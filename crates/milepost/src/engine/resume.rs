@@ -5,16 +5,18 @@
 use serde_json::json;
 
 use super::bookkeeping::event;
+use super::snapshot::include_snapshot;
 use super::{Milepost, Reference, RunDetail, RunSummary, ShownCheckpoint, StartOptions, StartedRun, change};
 use crate::Error;
 use crate::ReasonCode;
+use crate::capture::TakenSnapshot;
 use crate::model::{
     Change, CheckpointId, Claim, Event, EventType, Interruption, Outcome, RunId, RunRecord, WorkingState,
 };
 use crate::owner::Liveness;
 use crate::resume::rank::ResumeRank;
 use crate::resume::{ClaimState, ResumeDecision, ResumeInput, RunState};
-use crate::store::{Commit, StoredRun, WriteDecision};
+use crate::store::{Commit, StoreError, StoredRun, WriteDecision};
 
 /// How long a claim is in force while the claiming run does not exist.
 const CLAIM_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
@@ -323,6 +325,23 @@ impl Milepost {
         run: &RunId,
         interruption: &Interruption,
         said: &[Change],
+        snapshot: Option<&TakenSnapshot>,
+    ) -> Result<(), Error> {
+        match self.interrupt_once(run, interruption, said, snapshot) {
+            // A collection removed the contents before the commit.
+            Err(Error::Store(StoreError::BlobsMissing(_))) => {
+                self.interrupt_once(run, interruption, said, None)
+            }
+            interrupted => interrupted,
+        }
+    }
+
+    fn interrupt_once(
+        &self,
+        run: &RunId,
+        interruption: &Interruption,
+        said: &[Change],
+        snapshot: Option<&TakenSnapshot>,
     ) -> Result<(), Error> {
         let interruption = self.redact(interruption.clone(), "interruption")?;
         let data = json!({ "class": interruption.class, "detail": interruption.detail });
@@ -343,6 +362,9 @@ impl Milepost {
             record.interruption = Some(interruption.clone());
             let mut commit = Commit::new(record);
             commit.messages = messages;
+            if let Some(taken) = snapshot {
+                include_snapshot(&mut commit, taken);
+            }
             commit.events = vec![event(run, now, EventType::Interrupted, None, &data)];
             WriteDecision::Commit(Box::new(commit))
         })?;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::bookkeeping::{NO_SESSION, enter_session, event, open_record, record_checkpoint, remember_commit};
 use super::compose::{self, CheckpointContext};
-use super::{Milepost, Save, Settings, capture, change};
+use super::{Milepost, Save, Settings, capture, change, snapshot};
 use crate::Error;
 use crate::capture::WorkspaceCapture;
 use crate::clock::elapsed_ms;
@@ -112,7 +112,7 @@ impl Milepost {
     pub(crate) fn save_if(&self, run: &RunId, mut save: Save) -> Result<Option<Saved>, Error> {
         // Each failed try means that another process saved a capture in the meantime.
         const TRIES: u32 = 100;
-        let Some(capture) = save.capture.take() else { return self.save_once(run, save, None) };
+        let Some(mut capture) = save.capture.take() else { return self.save_once(run, save, None) };
         // A new run has no earlier captures.
         let mut known = if save.only_new { Some(CaptureHistory::default()) } else { capture.after.clone() };
         let mut tries = 0;
@@ -125,6 +125,9 @@ impl Milepost {
             let after = (tries < TRIES).then_some(earlier.latest);
             match self.save_once(run, save, Some(JoinedCapture { capture: &capture, after })) {
                 Err(Error::CaptureMoved) => {}
+                Err(Error::Store(StoreError::BlobsMissing(_))) if capture.snapshot.is_some() => {
+                    self.retake_snapshot(run, &mut capture)?;
+                }
                 other => return other,
             }
         }
@@ -300,6 +303,7 @@ fn plan_commit(
     let draft = save.draft_for(record.profile);
     let body = compose::compose(&mut record, &items, &draft, context)?;
     let phase = body.phase.clone();
+    let restore_points = body.restore_points.clone().unwrap_or_default();
     let memory = body.workspace.as_ref().and_then(|w| w.memory.clone());
     let outcomes = !body.command_outcomes.is_empty();
     let mut unsealed = Unsealed::new(body, save.draft.state.is_some())?;
@@ -337,6 +341,9 @@ fn plan_commit(
     let mut commit = Commit::new(record);
     commit.consume = details.items.len();
     commit.messages = messages;
+    if let Some(taken) = request.capture.as_ref().and_then(|joined| joined.capture.snapshot.as_ref()) {
+        snapshot::include_snapshot(&mut commit, taken);
+    }
     commit.new_names.extend(save.draft.brief.as_deref().and_then(crate::front_matter::brief_id));
     match (coalescing, &view.latest) {
         (CoalesceDecision::NewCheckpoint, _) | (_, None) => {
@@ -375,6 +382,7 @@ fn plan_commit(
             saved.snapshot_id = latest.header.snapshot_id.clone();
             saved.sequence = latest.header.sequence;
             saved.coalesced = true;
+            commit.record.working.restore_points = restore_points;
             if coalescing == CoalesceDecision::AppendSource {
                 let data = json!({ "sequence": saved.sequence, "source": source });
                 events.push(request.event(EventType::CheckpointCoalesced, Some(&saved.snapshot_id), &data));

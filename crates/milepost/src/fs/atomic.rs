@@ -41,6 +41,14 @@ pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -
     Ok(())
 }
 
+/// Writes a private file atomically, but syncs nothing. For derived files whose content has a checksum.
+pub(crate) fn write_derived(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(folder_of(path))?;
+    temp.write_all(bytes)?;
+    temp.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
 /// Replaces a file atomically and durably if its content is still `expected`; `None` expects that there is no
 /// file. Returns whether the file was replaced. Another program may rename its own file into place at any
 /// time. If the file system can exchange two files, that program's file is not lost.

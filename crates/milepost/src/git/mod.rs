@@ -190,7 +190,20 @@ impl Git {
     ) -> Result<GitOutput<T>, GitError> {
         let mut command = self.command(true);
         command.args(args);
-        process::run(&mut command, deadline, read)
+        process::run(&mut command, None, deadline, read)
+    }
+
+    /// Like `run`, but writes `input` to the standard input of git.
+    pub(crate) fn run_with_input<T: Send + 'static>(
+        &self,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        input: Vec<u8>,
+        deadline: Instant,
+        read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
+    ) -> Result<GitOutput<T>, GitError> {
+        let mut command = self.command(true);
+        command.args(args);
+        process::run(&mut command, Some(input), deadline, read)
     }
 
     /// Runs a subcommand and returns its output. Fails if the output is larger than `limit` bytes.
@@ -259,7 +272,7 @@ impl Git {
     fn check_owner_is_trusted(&self, deadline: Instant) -> Result<(), GitError> {
         let mut command = self.command(false);
         command.args(["rev-parse", "--git-dir"]);
-        let done = process::run(&mut command, deadline, |out| io::copy(out, &mut io::sink()))?;
+        let done = process::run(&mut command, None, deadline, |out| io::copy(out, &mut io::sink()))?;
         if done.status.success() {
             return Ok(());
         }

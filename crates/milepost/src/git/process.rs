@@ -43,13 +43,15 @@ pub(crate) struct GitOutput<T> {
     pub stderr: Option<String>,
 }
 
-/// Runs a command. `read` processes its output.
+/// Runs a command, with `input` as its standard input. `read` processes its output.
 pub(super) fn run<T: Send + 'static>(
     command: &mut Command,
+    input: Option<Vec<u8>>,
     deadline: Instant,
     read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
 ) -> Result<GitOutput<T>, GitError> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt;
@@ -62,9 +64,13 @@ pub(super) fn run<T: Send + 'static>(
         _ => GitError::Io(e),
     })?;
     limit_memory(&child);
+    if let (Some(input), Some(mut pipe)) = (input, child.stdin.take()) {
+        // If git does not read all of it, its exit code says why.
+        spawn_pipe_thread(move || drop(io::Write::write_all(&mut pipe, &input)), &mut child)?;
+    }
     let (send, output) = mpsc::channel();
     if let Some(pipe) = child.stdout.take() {
-        spawn_reader(
+        spawn_pipe_thread(
             move || drop(send.send(read(&mut BufReader::with_capacity(64 << 10, pipe)))),
             &mut child,
         )?;
@@ -77,7 +83,7 @@ pub(super) fn run<T: Send + 'static>(
             let _ = io::copy(&mut pipe, &mut io::sink());
             let _ = send.send(String::from_utf8_lossy(&text).into_owned());
         };
-        spawn_reader(listen, &mut child)?;
+        spawn_pipe_thread(listen, &mut child)?;
     }
     let output = match output.recv_timeout(time_left(deadline)) {
         Ok(Ok(output)) => output,
@@ -112,7 +118,7 @@ fn time_left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-fn spawn_reader(work: impl FnOnce() + Send + 'static, child: &mut Child) -> Result<(), GitError> {
+fn spawn_pipe_thread(work: impl FnOnce() + Send + 'static, child: &mut Child) -> Result<(), GitError> {
     let thread = std::thread::Builder::new().name("milepost-look".into()).stack_size(256 << 10).spawn(work);
     thread.map(drop).map_err(|e| {
         terminate(child);

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::json::{optional, required};
 use super::{
-    CheckpointId, ContextDigest, Criterion, Decision, FileRef, FromRawJson, JsonPath, LogLine, Outcome,
-    Phase, RawJson, RawObject, RedactionSummary, RunId, Source, Status, StepState, Task, ValidationError,
+    BlobId, CheckpointId, ContextDigest, Criterion, Decision, FileRef, FromRawJson, JsonPath, LogLine, Outcome,
+    Phase, RawJson, RawObject, RedactionSummary, RestorePoint, RunId, Source, Status, StepState, Task, ValidationError,
     Workspace,
 };
 
@@ -182,6 +182,8 @@ checkpoint_fields! {
     redacted: Option<RedactionSummary> [optional, Text]
         => /// A summary of the values that the caller's own redaction replaced.
            redacted: Option<RedactionSummary> [optional];
+    /// The files before each prompt since the previous checkpoint.
+    restore_points: Option<Vec<RestorePoint>> [omittable, Identity];
     /// The id of the run.
     run_id: RunId [required, Identity]
         => /// The run that the draft is for, if the input names one.
@@ -242,6 +244,16 @@ impl Body {
         fields.set("source_details", RawJson::of(&[Source::Manual])?);
         fields.set("status", RawJson::of(&Status::InProgress)?);
         Self::from_object(fields)
+    }
+
+    /// Returns the manifests that the checkpoint refers to: its own snapshot, and those before its prompts.
+    pub(crate) fn manifests(&self) -> Vec<BlobId> {
+        let own = self.workspace.as_ref().and_then(|workspace| workspace.snapshot.as_ref());
+        let points = self.restore_points.iter().flatten().map(|point| point.manifest);
+        let mut all: Vec<_> = own.map(|own| own.manifest).into_iter().chain(points).collect();
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|id| seen.insert(*id));
+        all
     }
 
     /// Returns all members sorted by name, unknown ones verbatim.
@@ -333,7 +345,7 @@ fn file_refs(
                 return FileRef::from_raw(text, path).map(Self);
             }
             let path = String::from_raw(text, path)?;
-            Ok(Self(FileRef { path, sha256: None, size: None, extra: RawObject::default() }))
+            Ok(Self(FileRef { blob: None, path, sha256: None, size: None, extra: RawObject::default() }))
         }
     }
     Ok(optional::<Vec<PathOrObject>>(fields, name, path)?.into_iter().map(|file| file.0).collect())

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{PAI_PHASES, Profile, RawJson, ValidationError, closed_enum, record};
+use super::{BlobId, PAI_PHASES, Profile, RawJson, ValidationError, closed_enum, record};
 
 closed_enum! {
     /// What triggered a checkpoint.
@@ -251,8 +251,10 @@ record! {
 }
 
 record! {
-    /// A reference to a file. The file's content is not stored.
+    /// A reference to a file.
     pub struct FileRef {
+        /// The content right after an agent's tool wrote the file, if it was stored.
+        blob: Option<BlobId> [optional],
         /// The path, as the caller gave it.
         path: String [required],
         /// The SHA-256 digest of the content.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContextDigest, Criterion, Decision, FileRef, LogLine, Outcome, Phase, StepState, Task};
+use super::{ContextDigest, Criterion, Decision, FileRef, LogLine, Outcome, Phase, RestorePoint, StepState, Task};
 
 /// One change that was recorded between two checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,4 +30,6 @@ pub enum Item {
     Phase(Phase),
     /// The new context digest.
     Context(ContextDigest),
+    /// The files before a prompt.
+    RestorePoint(RestorePoint),
 }

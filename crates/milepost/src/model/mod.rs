@@ -48,6 +48,8 @@ pub(crate) use run::RunOrigin;
 pub(crate) use run::{CaptureHistory, Claim, ClockReading, MaintenanceState, RecentCommit, Session};
 pub use run::{Owner, RunRecord, WorkingState};
 pub use task::Task;
-pub use workspace::{GitFacts, MemoryUsage, PathText, RenamedFile, WatchedFiles, Workspace};
+pub use workspace::{
+    FileSnapshot, GitFacts, MemoryUsage, PathText, RenamedFile, RestorePoint, WatchedFiles, Workspace,
+};
 
 pub(crate) use json::{closed_enum, record};

@@ -185,6 +185,9 @@ pub struct StoreLimits {
     /// The maximum size of the store in bytes; 0 for no limit. Above it, the oldest ended runs are reduced to
     /// [`Retention::LEAST`].
     pub max_bytes: u64,
+    /// The maximum size of the contents of all files in bytes; 0 for no limit. Above it, the contents of the
+    /// oldest snapshots are removed.
+    pub max_file_bytes: u64,
     /// The age at which a checkpoint is compressed, in stores that keep documents as files; `None` for never.
     pub compress_after: Option<Duration>,
 }
@@ -192,7 +195,7 @@ pub struct StoreLimits {
 impl Default for StoreLimits {
     fn default() -> Self {
         // By default ended runs are never removed, so their latest failed and completed checkpoints remain.
-        Self { ended_after: None, max_bytes: 1_000_000_000, compress_after: None }
+        Self { ended_after: None, max_bytes: 1_000_000_000, max_file_bytes: 2_000_000_000, compress_after: None }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CheckpointId, ContextDigest, Criterion, Decision, FileRef, Interruption, LogLine, Outcome, Phase,
-    Profile, RawObject, RunId, Status, StepState, Task, WriteToken,
+    Profile, RawObject, RestorePoint, RunId, Status, StepState, Task, WriteToken,
 };
 
 /// The process that owns a run, described precisely enough to detect a reused pid.
@@ -145,6 +145,10 @@ pub struct WorkingState {
     /// The first line of the user's newest prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latest_prompt: Option<String>,
+    /// The files before each prompt since the newest checkpoint.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[getter(skip)]
+    pub(crate) restore_points: Vec<RestorePoint>,
     /// The commands that failed and were not seen to succeed since, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) failures: Vec<Outcome>,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 
-use super::{FromRawJson, JsonPath, ValidationError, json::kind_of, record};
+use jiff::Timestamp;
+
+use super::{BlobId, FromRawJson, JsonPath, ValidationError, json::kind_of, record};
 
 /// A path exactly as it is on disk: text if it is UTF-8, otherwise its bytes in base64.
 #[derive(
@@ -126,6 +128,30 @@ record! {
 }
 
 record! {
+    /// The files of the worktree at the time of a checkpoint.
+    pub struct FileSnapshot {
+        /// The blob that lists the changed files and their contents.
+        manifest: BlobId [required],
+        /// The number of listed files without content: too large, secret-looking or unreadable.
+        omitted: u64 [required],
+        /// The number of listed files.
+        paths: u64 [required],
+    }
+}
+
+record! {
+    /// The files of the worktree when the user sent a prompt, before the agent worked on it.
+    pub struct RestorePoint {
+        /// When the prompt was sent.
+        at: Timestamp [required],
+        /// The blob that lists the changed files and their contents.
+        manifest: BlobId [required],
+        /// The first line of the prompt.
+        prompt: Option<String> [optional],
+    }
+}
+
+record! {
     /// The captured state of a workspace.
     #[derive(Default)]
     pub struct Workspace {
@@ -137,6 +163,8 @@ record! {
         memory: Option<MemoryUsage> [optional],
         /// What was omitted, and why.
         skipped: Vec<String> [optional],
+        /// The snapshot of the files.
+        snapshot: Option<FileSnapshot> [optional],
         /// The content of the watched folders.
         watched: Option<WatchedFiles> [optional],
     }

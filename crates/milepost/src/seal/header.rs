@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Body, CheckpointId, FieldRole, Member, Phase, RawJson, RunId, Source, Status, ValidationError,
+    BlobId, Body, CheckpointId, FieldRole, Member, Phase, RawJson, RunId, Source, Status, ValidationError,
 };
 
 /// The summary of a checkpoint, available without reading its body. It contains the body's checksum and is
@@ -57,6 +57,9 @@ pub struct Header {
     /// The id from the tool that the checkpoint was imported from, or from the front matter of its brief.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) imported_id: Option<String>,
+    /// The manifests of the checkpoint's files: its own snapshot, and those before its prompts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) manifests: Vec<BlobId>,
     /// The format version of the sealed document.
     pub(crate) format_version: u64,
     /// The size of the sealed document in bytes.
@@ -96,6 +99,7 @@ impl Header {
             holds_brief: body.brief.is_some(),
             imported_id: imported_id(body.metadata.as_ref())
                 .or_else(|| body.brief.as_deref().and_then(crate::front_matter::brief_id)),
+            manifests: body.manifests(),
             format_version: super::FORMAT_VERSION,
             size: 0,
             checksum: String::new(),

@@ -22,6 +22,14 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// The repository whose worktree has this root, such as a submodule.
+    pub(crate) fn at(folder: &Path) -> Option<Self> {
+        match dot_git(&fs::canonicalize(folder).ok()?) {
+            DotGit::Repository(repository) => Some(repository),
+            DotGit::Absent | DotGit::Refused => None,
+        }
+    }
+
     /// The worktree's root, as an absolute path with symbolic links resolved.
     pub fn worktree(&self) -> &Path {
         &self.worktree

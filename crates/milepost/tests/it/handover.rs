@@ -28,7 +28,7 @@ fn outcome(name: &str, code: u8) -> Change {
 }
 
 fn record(world: &World, name: &str, changes: &[Change]) {
-    world.mp.record_changes(&run(name), changes, &RunOptions::default()).unwrap();
+    world.mp.record_changes(&run(name), changes, &RunOptions::default(), None).unwrap();
 }
 
 /// Saves a checkpoint, pauses the run and continues it in another one.

@@ -207,7 +207,7 @@ fn a_live_owner_is_never_offered_and_a_silent_one_is_taken_over_on_request() {
     assert_eq!((standing().run_state, standing().eligible), (RunState::Active, false));
     let note =
         Interruption { class: InterruptionKind::UsageLimit, at: world.mp.now(), detail: Some("5 h".into()) };
-    world.mp.interrupt(&run("a"), &note, &[]).unwrap();
+    world.mp.interrupt(&run("a"), &note, &[], None).unwrap();
     assert_eq!((standing().run_state, standing().class), (RunState::Waiting, InterruptionKind::UsageLimit));
     world.mp.save(&run("a"), Save::new().summary("again")).unwrap();
     assert_eq!(standing().run_state, RunState::Active, "a save clears the interruption");

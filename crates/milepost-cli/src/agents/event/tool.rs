@@ -71,6 +71,11 @@ impl ToolUse {
         }
     }
 
+    /// Whether it ran a command, which may have written any file.
+    pub(crate) fn runs_command(&self) -> bool {
+        self.command.is_some()
+    }
+
     /// Whether it ran a command whose output does not show how it ended.
     pub(crate) fn lacks_exit_code(&self) -> bool {
         self.command.is_some() && self.reason.is_none() && !self.failed
@@ -115,6 +120,7 @@ impl ToolUse {
         let mut changes = vec![Change::Item(Item::Outcome(outcome))];
         if !self.failed {
             let file = |path: &String| FileRef {
+                blob: None,
                 path: relative(path),
                 sha256: None,
                 size: None,

@@ -1,0 +1,54 @@
+//! Finishes a snapshot of the files in the background, if hooks did not have enough time for it twice in a row.
+//! Takes a run, takes one snapshot, adds it to the run, and exits. There is at most one such process per
+//! worktree, because a snapshot holds the worktree's lock.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use milepost::model::RunId;
+
+use crate::agents::Agent;
+use crate::cli::Global;
+use crate::config::Config;
+use crate::context::{Audience, Context};
+use crate::error::Result;
+use crate::present::Output;
+
+/// Maximum time for the snapshot.
+const TIME: Duration = Duration::from_secs(300);
+
+/// Starts the process. If that fails, the next hook tries again.
+pub(super) fn start(agent: Agent, run: &RunId, context: &Context<'_>) {
+    let Ok(program) = std::env::current_exe() else { return };
+    let mut command = Command::new(program);
+    command.arg("-C").arg(&context.config.paths.root);
+    command.args(["--store", &context.url().absolute().to_string(), "--run", run.as_str()]);
+    command.args(["hook", agent.name, "--finish-snapshot"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt as _;
+        // The agent may end the process group of its hook.
+        command.process_group(0);
+    }
+    let _ = command.spawn();
+}
+
+/// Takes the snapshot.
+pub(crate) fn run(global: &Global, output: &Output) -> Result<()> {
+    crate::command::change_directory(global)?;
+    let context = Context::for_audience(Config::load(global)?, output, Audience::Hook);
+    let mp = context.open_or_create()?;
+    let (Some(run), Some(mut options)) = (context.named_run(&mp)?, context.capture_options()) else {
+        return Ok(());
+    };
+    options.limits.time = TIME;
+    if let Some(files) = &mut options.files {
+        files.deadline = Some(Instant::now() + TIME);
+    }
+    let capture = mp.capture_workspace(&run, &options)?;
+    if let Some(taken) = &capture.snapshot {
+        mp.record_changes(&run, &[], &context.run_options(), Some(taken))?;
+    }
+    Ok(())
+}

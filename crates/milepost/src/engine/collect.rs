@@ -1,0 +1,203 @@
+//! Collect: removes the contents of files that no checkpoint, pending item or newest snapshot refers to, and
+//! evicts the contents of the oldest snapshots if all of them together exceed a limit.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Milepost;
+use super::lookup::PAGE;
+use crate::Error;
+use crate::model::{BlobId, Item, RunRecord};
+use crate::snapshot::manifest::{self, SeriesId};
+use crate::store::{CollectReport, HeaderQuery, LiveBlobs, Row, RunQuery, Store, StoreError};
+
+/// The blobs that manifests refer to, each manifest parsed once.
+#[derive(Default)]
+struct References {
+    parsed: HashMap<BlobId, (Option<BlobId>, Vec<BlobId>, SeriesId)>,
+}
+
+impl References {
+    /// The base, the contents and the series of a manifest; `None` if it is missing or damaged.
+    fn of(&mut self, store: &dyn Store, id: &BlobId) -> Result<Option<&(Option<BlobId>, Vec<BlobId>, SeriesId)>, StoreError> {
+        if !self.parsed.contains_key(id) {
+            let bytes = match store.blob(id) {
+                Ok(bytes) => bytes,
+                Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => return Ok(None),
+                Err(e) => return Err(e),
+            };
+            let Ok(part) = manifest::parse(&bytes) else { return Ok(None) };
+            let (base, contents) = part.references();
+            let contents = contents.collect();
+            self.parsed.insert(*id, (base, contents, part.header.series.clone()));
+        }
+        Ok(self.parsed.get(id))
+    }
+
+    /// Adds a manifest and everything that it refers to. Returns its series.
+    fn add(
+        &mut self,
+        store: &dyn Store,
+        id: &BlobId,
+        manifests: &mut HashSet<BlobId>,
+        contents: &mut HashSet<BlobId>,
+    ) -> Result<Option<SeriesId>, StoreError> {
+        let (mut next, mut series) = (Some(*id), None);
+        while let Some(id) = next {
+            let is_known = !manifests.insert(id);
+            let Some((base, listed, of)) = self.of(store, &id)? else { break };
+            series.get_or_insert_with(|| of.clone());
+            if is_known {
+                break;
+            }
+            contents.extend(listed);
+            next = *base;
+        }
+        Ok(series)
+    }
+}
+
+/// What keeps blobs: the manifests of checkpoints in the order of their stamps, and everything else.
+#[derive(Default)]
+struct Roots {
+    /// The manifests of checkpoints, with their stamps.
+    checkpoints: Vec<(u64, BlobId)>,
+    /// Manifests of restore points that no checkpoint contains yet.
+    pending: Vec<BlobId>,
+    /// Contents that pending items refer to.
+    contents: Vec<BlobId>,
+    /// The newest manifest of each series.
+    series: Vec<(String, BlobId)>,
+}
+
+impl Roots {
+    fn read(store: &dyn Store) -> Result<Self, StoreError> {
+        let mut roots = Self { series: store.blob_roots()?, ..Self::default() };
+        for row in store.runs(&RunQuery::default())? {
+            let Some(stored) = store.run(&row.run_id)? else { continue };
+            for item in &stored.items {
+                match item {
+                    Item::File(file) => roots.contents.extend(file.blob),
+                    Item::RestorePoint(point) => roots.pending.push(point.manifest),
+                    _ => {}
+                }
+            }
+            if let Ok(record) = &stored.row.record {
+                roots.add_record(record);
+            }
+            let mut after = None;
+            loop {
+                let query = HeaderQuery { after, ..HeaderQuery::default().run(&row.run_id).limit(PAGE) };
+                let page = store.headers(&query)?;
+                after = page.last().map(Row::cursor);
+                let is_last = page.len() < PAGE;
+                for entry in page.into_iter().filter_map(Row::intact) {
+                    let stamp = entry.header.stamp;
+                    roots.checkpoints.extend(entry.header.manifests.iter().map(|id| (stamp, *id)));
+                }
+                if is_last {
+                    break;
+                }
+            }
+        }
+        roots.checkpoints.sort_unstable();
+        Ok(roots)
+    }
+
+    fn add_record(&mut self, record: &RunRecord) {
+        self.contents.extend(record.working.files.iter().filter_map(|file| file.blob));
+        self.pending.extend(record.working.restore_points.iter().map(|point| point.manifest));
+    }
+}
+
+impl Milepost {
+    /// Removes the contents that nothing refers to.
+    pub(crate) fn collect_files(&self) -> Result<CollectReport, Error> {
+        self.collect_and_evict(None)
+    }
+
+    /// Evicts the contents of the oldest snapshots until all contents take at most this number of bytes. The
+    /// newest snapshot of each worktree keeps its contents.
+    pub(super) fn evict_files(&self, most: u64) -> Result<CollectReport, Error> {
+        self.collect_and_evict(Some(most))
+    }
+
+    fn collect_and_evict(&self, most: Option<u64>) -> Result<CollectReport, Error> {
+        let store = &*self.store;
+        if store.blobs(None, 1)?.is_empty() && store.blob_roots()?.is_empty() {
+            return Ok(CollectReport::default());
+        }
+        let mut references = References::default();
+        // Parse the manifests before the store is locked, so that it stays locked only briefly.
+        find_live(store, &Roots::read(store)?, &mut references, most)?;
+        Ok(store.collect_blobs(&mut || find_live(store, &Roots::read(store)?, &mut references, most))?)
+    }
+}
+
+fn find_live(
+    store: &dyn Store,
+    roots: &Roots,
+    references: &mut References,
+    most: Option<u64>,
+) -> Result<LiveBlobs, StoreError> {
+    let (mut manifests, mut contents) = (HashSet::new(), HashSet::new());
+    let mut live_series = HashSet::new();
+    for id in roots.checkpoints.iter().map(|(_, id)| id).chain(&roots.pending) {
+        live_series.extend(references.add(store, id, &mut manifests, &mut contents)?.map(|series| series.root()));
+    }
+    // The newest manifest of a series says what the files of its older snapshots were. It is needed as long
+    // as one of these exists, and so are the series that follow it.
+    let mut live = LiveBlobs::default();
+    let is_live = |root: &str| live_series.contains(root) || live_series.iter().any(|of| precedes(of, root));
+    let newest_of_worktree = |root: &str| !roots.series.iter().any(|(other, _)| precedes(root, other));
+    for (root, id) in &roots.series {
+        if is_live(root) || newest_of_worktree(root) {
+            references.add(store, id, &mut manifests, &mut contents)?;
+        } else {
+            live.drop_roots.push(root.clone());
+        }
+    }
+    contents.extend(&roots.contents);
+    if let Some(most) = most {
+        live.evict = evicted(store, roots, references, &contents, most)?;
+    }
+    live.keep = manifests;
+    live.keep.extend(contents);
+    Ok(live)
+}
+
+/// Whether a series precedes another one of the same worktree.
+fn precedes(earlier: &str, later: &str) -> bool {
+    let (earlier, later) = (SeriesId::of_root(earlier), SeriesId::of_root(later));
+    earlier.zip(later).is_some_and(|(a, b)| a.worktree == b.worktree && a.number < b.number)
+}
+
+/// The contents to evict: those that only the oldest snapshots refer to, until the rest fits.
+fn evicted(
+    store: &dyn Store,
+    roots: &Roots,
+    references: &mut References,
+    live: &HashSet<BlobId>,
+    most: u64,
+) -> Result<HashSet<BlobId>, StoreError> {
+    let sizes: HashMap<BlobId, u64> = store.blobs(None, 0)?.iter().map(|blob| (blob.id, blob.bytes)).collect();
+    let size = |id: &BlobId| sizes.get(id).copied().unwrap_or(0);
+    let (mut manifests, mut kept) = (HashSet::new(), HashSet::new());
+    for (_, id) in &roots.series {
+        references.add(store, id, &mut manifests, &mut kept)?;
+    }
+    kept.extend(&roots.contents);
+    let mut used: u64 = kept.iter().chain(&manifests).map(size).sum();
+    // Newest first: keep the contents of each snapshot while they fit.
+    for (_, id) in roots.checkpoints.iter().rev() {
+        let mut contents = HashSet::new();
+        references.add(store, id, &mut manifests, &mut contents)?;
+        let new: Vec<_> = contents.into_iter().filter(|id| !kept.contains(id)).collect();
+        let added: u64 = new.iter().map(size).sum();
+        if used.saturating_add(added) > most {
+            break;
+        }
+        used += added;
+        kept.extend(new);
+    }
+    Ok(live.difference(&kept).copied().collect())
+}

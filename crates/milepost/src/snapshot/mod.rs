@@ -1,0 +1,89 @@
+//! Snapshots of the files of a worktree. Takes the paths that a capture found changed, reads those whose content
+//! is not known yet, and returns a manifest. Contents go to the caller, which stores them. Must not write to the
+//! worktree or the repository, follow a symbolic link, block, or exceed its limits.
+
+mod cache;
+mod committed;
+mod file;
+pub(crate) mod manifest;
+mod take;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub(crate) use cache::ToolWindow;
+pub use manifest::{FileContent, Manifest, ManifestEntry};
+pub(crate) use take::{CommittedReader, SnapshotRequest, Snapshotter, Taken};
+
+use crate::store::Repository;
+use crate::store::project_paths;
+
+/// The name of Milepost's own folder in a project.
+pub(crate) const OWN_FOLDER: &str = project_paths::FOLDER;
+
+/// Why the content of a file is not stored whose name suggests that it contains secrets.
+pub(crate) const SECRET_REASON: &str = "its name suggests that it contains secrets";
+
+/// Limits on the contents of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileLimits {
+    /// Maximum size of a file, in bytes.
+    pub file: u64,
+    /// Maximum size of all contents that one snapshot adds, in bytes.
+    pub snapshot: u64,
+    /// Maximum number of paths.
+    pub paths: usize,
+}
+
+impl Default for FileLimits {
+    fn default() -> Self {
+        Self { file: 10 << 20, snapshot: 200 << 20, paths: 20_000 }
+    }
+}
+
+/// A tool of an agent that has just ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EndedTool {
+    /// How long it ran, if the agent reports it. Otherwise it is assumed to have run since the agent's
+    /// previous event.
+    pub duration: Option<Duration>,
+}
+
+/// How a snapshot is taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SnapshotOptions {
+    /// When to stop reading files; `None` for 30 seconds after the capture.
+    pub deadline: Option<Instant>,
+    /// Limits on the contents.
+    pub limits: FileLimits,
+    /// The tool of an agent that has just ended, to which changes are attributed.
+    pub tool: Option<EndedTool>,
+    /// Whether to ignore the cache, because it refers to contents that the store no longer has.
+    pub ignore_cache: bool,
+}
+
+impl SnapshotOptions {
+    /// The time at which to stop reading files.
+    fn stop_at(&self) -> Instant {
+        const TIME: Duration = Duration::from_secs(30);
+        self.deadline.unwrap_or_else(|| Instant::now() + TIME)
+    }
+}
+
+/// Reads a file that a tool has just written. Returns `None` if it has no content to store.
+pub(crate) fn read_written_file(root: &Path, path: &[u8], limit: u64) -> Option<(FileContent, Vec<u8>)> {
+    if file::may_hold_secrets(path) {
+        return None;
+    }
+    let read = file::read(&root.join(file::path_of(path)), limit).ok()?;
+    Some((read.content, read.bytes))
+}
+
+/// The folder for the files that Milepost keeps about one worktree: in the worktree's own git directory, or in
+/// `.milepost` outside git.
+pub(crate) fn worktree_folder(root: &Path, repository: Option<&Repository>) -> PathBuf {
+    match repository {
+        Some(repository) => repository.git_dir().join("milepost").join("files"),
+        None => root.join(OWN_FOLDER).join("files"),
+    }
+}
