@@ -53,6 +53,15 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             Exit::Failed,
             limit_hint(invalid).unwrap_or("`milepost schema` prints the JSON Schema of a checkpoint"),
         ),
+        Error::NoFiles { .. } => hint(
+            Exit::NotFound,
+            "`milepost list` shows which checkpoints have files; [capture] in milepost.toml turns them on",
+        ),
+        Error::FileUnavailable { .. } => {
+            hint(Exit::NotFound, "docs/files.md lists which files are not stored")
+        }
+        Error::Worktree { .. } => no_hint(Exit::Failed),
+        Error::PlanChanged => hint(Exit::Unconfirmed, "make a new plan and review it"),
         Error::Value { source, .. } => hint(
             Exit::Usage,
             limit_hint(source).unwrap_or("`milepost help COMMAND` lists what each argument accepts"),

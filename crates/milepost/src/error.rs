@@ -95,6 +95,33 @@ pub enum Error {
     /// The input is not a valid checkpoint.
     #[error("the checkpoint is not valid")]
     Schema(#[from] ValidationError),
+    /// The checkpoint has no snapshot of the files, or its snapshot is not in the store.
+    #[error("{reference} has no snapshot of the files")]
+    NoFiles {
+        /// The reference.
+        reference: String,
+    },
+    /// The content of a file is not available.
+    #[error("{path} is not available at {reference}: {why}")]
+    FileUnavailable {
+        /// The path.
+        path: String,
+        /// The reference.
+        reference: String,
+        /// Why not.
+        why: String,
+    },
+    /// The files of the worktree could not be examined.
+    #[error("cannot examine the files of {}: {why}", root.display())]
+    Worktree {
+        /// The root of the worktree.
+        root: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The files changed since the plan was made.
+    #[error("the files changed since the plan was made")]
+    PlanChanged,
     /// The value of a flag or a setting is invalid.
     #[error("{name} is not valid")]
     Value {
@@ -318,7 +345,10 @@ impl Error {
             Self::NotFound { .. } | Self::NoState { .. } => R::CheckpointNotFound,
             Self::Ambiguous { .. } => R::CheckpointRefAmbiguous,
             Self::NoRun(_) | Self::WhichRun { .. } => R::RunNotFound,
-            Self::RestoreRefused { .. } => R::RestoreRefused,
+            Self::RestoreRefused { .. } | Self::PlanChanged => R::RestoreRefused,
+            Self::NoFiles { .. } | Self::FileUnavailable { .. } | Self::Worktree { .. } => {
+                R::FilesUnavailable
+            }
             Self::OwnerAlive { .. } => R::ResumeRunActive,
             Self::NotResumable { reason, .. } => *reason,
             Self::CaptureMoved => R::StoreBusy,

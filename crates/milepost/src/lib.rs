@@ -64,10 +64,10 @@ mod trust;
 pub use clock::Clock;
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
-    CheckpointList, CheckpointState, CopyReport, Diff, EventList, FailedOutcome, GitCounts, ListQuery,
+    CheckpointList, CheckpointState, CopyReport, Diff, EventList, FailedOutcome, Files, GitCounts, ListQuery,
     ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep,
     Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings,
-    ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope,
+    ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope, Worktree,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};
@@ -79,6 +79,7 @@ pub use run::{
     Run, RunBuilder, SaveTimer, Session, SessionEvent, SessionOptions, TaskGuard, TimerGuard,
     format_duration, recommended_interval,
 };
+pub use snapshot::FileContent;
 
 /// Compiles and runs the code blocks of the library guide as doctests.
 #[cfg(doctest)]

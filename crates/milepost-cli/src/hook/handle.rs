@@ -259,7 +259,11 @@ impl EventHandler<'_> {
 
     /// Captures the workspace and its files before the deadline; `None` if capturing is turned off. If the
     /// files could not be read in time twice in a row, a process in the background does it.
-    fn capture(&self, mp: &Milepost, tool: Option<EndedTool>) -> Result<Option<Box<WorkspaceCapture>>, Error> {
+    fn capture(
+        &self,
+        mp: &Milepost,
+        tool: Option<EndedTool>,
+    ) -> Result<Option<Box<WorkspaceCapture>>, Error> {
         let Some(mut options) = self.context.capture_options() else { return Ok(None) };
         let deadline = match tool {
             Some(_) => self.deadline.min(Instant::now() + TOOL_READ_TIME),

@@ -113,7 +113,12 @@ impl Milepost {
         wanted.then(|| self.capture_for(run, stored, options))
     }
 
-    fn capture_for(&self, run: &RunId, stored: Option<StoredRun>, options: &CaptureOptions) -> WorkspaceCapture {
+    fn capture_for(
+        &self,
+        run: &RunId,
+        stored: Option<StoredRun>,
+        options: &CaptureOptions,
+    ) -> WorkspaceCapture {
         let mut options = options.clone();
         let record = stored.as_ref().and_then(|stored| stored.row.record.as_ref().ok());
         if matches!(options.process, Process::Owner) {
@@ -133,7 +138,6 @@ impl Milepost {
         capture.after = Some(after);
         self.add_snapshot(run, stored.as_ref(), &options, &mut capture);
         capture
-
     }
 
     /// The processes that work on a run whose owner is alive: for `run`, the command's process tree;

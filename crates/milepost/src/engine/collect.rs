@@ -18,7 +18,11 @@ struct References {
 
 impl References {
     /// The base, the contents and the series of a manifest; `None` if it is missing or damaged.
-    fn of(&mut self, store: &dyn Store, id: &BlobId) -> Result<Option<&(Option<BlobId>, Vec<BlobId>, SeriesId)>, StoreError> {
+    fn of(
+        &mut self,
+        store: &dyn Store,
+        id: &BlobId,
+    ) -> Result<Option<&(Option<BlobId>, Vec<BlobId>, SeriesId)>, StoreError> {
         if !self.parsed.contains_key(id) {
             let bytes = match store.blob(id) {
                 Ok(bytes) => bytes,
@@ -142,7 +146,8 @@ fn find_live(
     let (mut manifests, mut contents) = (HashSet::new(), HashSet::new());
     let mut live_series = HashSet::new();
     for id in roots.checkpoints.iter().map(|(_, id)| id).chain(&roots.pending) {
-        live_series.extend(references.add(store, id, &mut manifests, &mut contents)?.map(|series| series.root()));
+        live_series
+            .extend(references.add(store, id, &mut manifests, &mut contents)?.map(|series| series.root()));
     }
     // The newest manifest of a series says what the files of its older snapshots were. It is needed as long
     // as one of these exists, and so are the series that follow it.
@@ -179,7 +184,8 @@ fn evicted(
     live: &HashSet<BlobId>,
     most: u64,
 ) -> Result<HashSet<BlobId>, StoreError> {
-    let sizes: HashMap<BlobId, u64> = store.blobs(None, 0)?.iter().map(|blob| (blob.id, blob.bytes)).collect();
+    let sizes: HashMap<BlobId, u64> =
+        store.blobs(None, 0)?.iter().map(|blob| (blob.id, blob.bytes)).collect();
     let size = |id: &BlobId| sizes.get(id).copied().unwrap_or(0);
     let (mut manifests, mut kept) = (HashSet::new(), HashSet::new());
     for (_, id) in &roots.series {

@@ -21,6 +21,7 @@ pub(crate) mod due;
 mod events;
 #[cfg(feature = "interop")]
 mod export;
+pub(crate) mod files;
 mod finish;
 #[cfg(feature = "interop")]
 pub(crate) mod import;
@@ -59,6 +60,7 @@ pub(crate) use due::Due;
 pub use events::EventList;
 #[cfg(feature = "interop")]
 pub use export::{ExportOptions, ExportReport};
+pub use files::{Files, Worktree};
 #[cfg(feature = "interop")]
 pub use import::{ImportOptions, ImportReport};
 pub use list::{CheckpointList, ListQuery, ListedCheckpoint};

@@ -14,6 +14,9 @@ use crate::store::{CheckpointEntry, CheckpointFilter, HeaderQuery, Row};
 pub enum Reference {
     /// `latest` for the newest checkpoint, or `latest~2` for the second one before it.
     Latest(u64),
+    /// `prompt` for the files before the newest prompt, or `prompt~2` for those before the second one before
+    /// it. Names files only, not a checkpoint.
+    Prompt(u64),
     /// `RUN@12`: the checkpoint with this sequence number in a run.
     Numbered(RunId, u64),
     /// An id or short id, the unique start of either, a tag, or the id it was imported under. The name of a
@@ -30,6 +33,12 @@ impl FromStr for Reference {
         }
         if let Some(back) = text.strip_prefix("latest~").and_then(|n| n.parse().ok()) {
             return Ok(Self::Latest(back));
+        }
+        if text == "prompt" {
+            return Ok(Self::Prompt(0));
+        }
+        if let Some(back) = text.strip_prefix("prompt~").and_then(|n| n.parse().ok()) {
+            return Ok(Self::Prompt(back));
         }
         if let Some((run, number)) = text.rsplit_once('@')
             && let Ok(number) = number.parse()
@@ -49,6 +58,8 @@ impl std::fmt::Display for Reference {
         match self {
             Self::Latest(0) => f.write_str("latest"),
             Self::Latest(n) => write!(f, "latest~{n}"),
+            Self::Prompt(0) => f.write_str("prompt"),
+            Self::Prompt(n) => write!(f, "prompt~{n}"),
             Self::Numbered(run, n) => write!(f, "{run}@{n}"),
             Self::Name(name) => f.write_str(name),
         }
@@ -64,6 +75,10 @@ impl Milepost {
                 let limit = usize::try_from(*back).unwrap_or(usize::MAX).saturating_add(1);
                 let query = HeaderQuery::default().run(run).limit(limit);
                 self.store.headers(&query)?.into_iter().nth(limit - 1).ok_or_else(missing)
+            }
+            Reference::Prompt(_) => {
+                // A tag may have this name.
+                self.row_named(&reference.to_string(), run)?.ok_or_else(missing)
             }
             Reference::Numbered(run, number) => {
                 self.row_at(&self.find_run(run.as_str())?, *number)?.ok_or_else(missing)

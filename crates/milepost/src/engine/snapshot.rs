@@ -1,7 +1,7 @@
 //! Snapshots: takes a snapshot of the files for a capture, stores its contents, and adds it to a commit. A
 //! snapshot that fails never keeps a checkpoint from being saved: the checkpoint says what is missing.
 
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,10 @@ use super::Milepost;
 use crate::Error;
 use crate::capture::{self, CaptureOptions, TakenSnapshot, WorkspaceCapture};
 use crate::model::{BlobId, Change, FileRef, Item, RunId, RunRecord};
-use crate::snapshot::manifest::SeriesId;
+use crate::snapshot::manifest::{SeriesId, is_inside};
 use crate::snapshot::{
-    FileContent, FileLimits, Manifest, SnapshotOptions, SnapshotRequest, Snapshotter, ToolWindow, read_written_file,
+    FileContent, FileLimits, Manifest, SnapshotOptions, SnapshotRequest, Snapshotter, ToolWindow,
+    read_written_file,
 };
 use crate::store::{Commit, StoreError, StoredRun};
 
@@ -74,7 +75,9 @@ impl Milepost {
             return Err((why.clone(), overdue));
         }
         let taken = snapshotter
-            .take(&request, |worktree| self.newest_manifest(worktree), &mut |contents| self.put_contents(contents))
+            .take(&request, |worktree| self.newest_manifest(worktree), &mut |contents| {
+                self.put_contents(contents)
+            })
             .map_err(failed)?;
         if let Some(manifest) = &taken.manifest {
             self.store.put_blobs(&[manifest]).map_err(|e| failed(e.to_string()))?;
@@ -104,7 +107,7 @@ impl Milepost {
     }
 
     /// The newest manifest of a worktree, which the next snapshot continues.
-    fn newest_manifest(&self, worktree: &str) -> Option<(BlobId, Manifest)> {
+    pub(super) fn newest_manifest(&self, worktree: &str) -> Option<(BlobId, Manifest)> {
         let series = self.series_of(worktree).ok()?;
         let (_, id) = series.into_iter().next_back()?;
         Some((id, self.manifest(&id).ok()?))
@@ -121,10 +124,12 @@ impl Milepost {
 
     /// Loads a manifest.
     pub(super) fn manifest(&self, id: &BlobId) -> Result<Manifest, Error> {
-        Manifest::load(id, |id| -> Result<Vec<u8>, ManifestError> { Ok(self.store.blob(id)?) }).map_err(|e| match e {
-            ManifestError::Store(e) => e.into(),
-            ManifestError::Invalid(why) => {
-                Error::Store(crate::store::Damage::integrity(crate::store::Part::Blob, "a manifest", why).into())
+        Manifest::load(id, |id| -> Result<Vec<u8>, ManifestError> { Ok(self.store.blob(id)?) }).map_err(|e| {
+            match e {
+                ManifestError::Store(e) => e.into(),
+                ManifestError::Invalid(why) => Error::Store(
+                    crate::store::Damage::integrity(crate::store::Part::Blob, "a manifest", why).into(),
+                ),
             }
         })
     }
@@ -152,7 +157,8 @@ impl Milepost {
         for change in changes {
             let Change::Item(Item::File(file)) = change else { continue };
             let Some(path) = inside(root, file) else { continue };
-            if let Some((FileContent::File { blob, .. }, bytes)) = read_written_file(root, &path, limits.file) {
+            if let Some((FileContent::File { blob, .. }, bytes)) = read_written_file(root, &path, limits.file)
+            {
                 file.blob = Some(blob);
                 contents.push(bytes);
             }
@@ -218,8 +224,13 @@ fn reported_files(stored: Option<&StoredRun>, root: &Path) -> Vec<(Vec<u8>, Opti
 
 /// The path of a reported file relative to the root; `None` if it is outside.
 fn inside(root: &Path, file: &FileRef) -> Option<Vec<u8>> {
-    let path = Path::new(&file.path);
+    inside_root(root, Path::new(&file.path))
+}
+
+/// A path relative to the root, in bytes; `None` if it is outside.
+pub(super) fn inside_root(root: &Path, path: &Path) -> Option<Vec<u8>> {
     let path = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
-    let bytes = path.to_str()?.as_bytes();
-    crate::snapshot::manifest::is_inside(bytes).then(|| bytes.to_vec())
+    let path: std::path::PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    let bytes = crate::snapshot::bytes_of(&path);
+    is_inside(bytes).then(|| bytes.to_vec())
 }

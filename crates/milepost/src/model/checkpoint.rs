@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::json::{optional, required};
 use super::{
-    BlobId, CheckpointId, ContextDigest, Criterion, Decision, FileRef, FromRawJson, JsonPath, LogLine, Outcome,
-    Phase, RawJson, RawObject, RedactionSummary, RestorePoint, RunId, Source, Status, StepState, Task, ValidationError,
-    Workspace,
+    BlobId, CheckpointId, ContextDigest, Criterion, Decision, FileRef, FromRawJson, JsonPath, LogLine,
+    Outcome, Phase, RawJson, RawObject, RedactionSummary, RestorePoint, RunId, Source, Status, StepState,
+    Task, ValidationError, Workspace,
 };
 
 /// The role of a field when two checkpoints are compared.

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContextDigest, Criterion, Decision, FileRef, LogLine, Outcome, Phase, RestorePoint, StepState, Task};
+use super::{
+    ContextDigest, Criterion, Decision, FileRef, LogLine, Outcome, Phase, RestorePoint, StepState, Task,
+};
 
 /// One change that was recorded between two checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -195,7 +195,12 @@ pub struct StoreLimits {
 impl Default for StoreLimits {
     fn default() -> Self {
         // By default ended runs are never removed, so their latest failed and completed checkpoints remain.
-        Self { ended_after: None, max_bytes: 1_000_000_000, max_file_bytes: 2_000_000_000, compress_after: None }
+        Self {
+            ended_after: None,
+            max_bytes: 1_000_000_000,
+            max_file_bytes: 2_000_000_000,
+            compress_after: None,
+        }
     }
 }
 

@@ -29,7 +29,8 @@ pub(super) type Content = (FileContent, Vec<u8>);
 
 /// Reads the contents of committed files. The result has the same order as `wanted`.
 pub(super) fn read(git: &Git, wanted: &[Wanted], limit: u64, deadline: Instant) -> Vec<Content> {
-    let mut contents: Vec<Option<Content>> = wanted.iter().map(|file| special(file).map(|c| (c, vec![]))).collect();
+    let mut contents: Vec<Option<Content>> =
+        wanted.iter().map(|file| special(file).map(|c| (c, vec![]))).collect();
     let mut to_read: Vec<usize> = (0..wanted.len()).filter(|n| contents[*n].is_none()).collect();
     let surplus = to_read.split_off(to_read.len().min(MAX_FILES));
     for n in surplus {
@@ -67,9 +68,7 @@ fn omitted(reason: impl Into<String>) -> Content {
 fn special(file: &Wanted) -> Option<FileContent> {
     match file.object.mode.as_str() {
         "160000" => Some(FileContent::Submodule { commit: file.object.name.clone() }),
-        _ if may_hold_secrets(&file.path) => {
-            Some(FileContent::omitted(super::SECRET_REASON, None))
-        }
+        _ if may_hold_secrets(&file.path) => Some(FileContent::omitted(super::SECRET_REASON, None)),
         _ => None,
     }
 }
@@ -208,8 +207,19 @@ pub(super) fn changed_between(
     deadline: Instant,
 ) -> Result<Vec<MovedPath>, GitError> {
     let args = [
-        "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv",
-        "--ignore-submodules=none", "--end-of-options", from, to, "--",
+        "diff-tree",
+        "-r",
+        "-z",
+        "--raw",
+        "--no-abbrev",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=none",
+        "--end-of-options",
+        from,
+        to,
+        "--",
     ];
     let done = git.output(args, deadline, 256 << 20)?;
     if !done.status.success() {
@@ -218,7 +228,8 @@ pub(super) fn changed_between(
     let mut pieces = done.output.split(|byte| *byte == 0);
     let mut moved = Vec::new();
     while let (Some(about), Some(path)) = (pieces.next(), pieces.next()) {
-        let fields: Vec<&[u8]> = about.strip_prefix(b":").unwrap_or(about).split(|byte| *byte == b' ').collect();
+        let fields: Vec<&[u8]> =
+            about.strip_prefix(b":").unwrap_or(about).split(|byte| *byte == b' ').collect();
         let [old_mode, new_mode, old, new, ..] = fields[..] else { break };
         moved.push(MovedPath {
             path: path.to_owned(),

@@ -154,13 +154,13 @@ fn describe(error: &io::Error) -> String {
 }
 
 #[cfg(unix)]
-pub(super) fn bytes_of(path: &Path) -> &[u8] {
+pub(crate) fn bytes_of(path: &Path) -> &[u8] {
     use std::os::unix::ffi::OsStrExt as _;
     path.as_os_str().as_bytes()
 }
 
 #[cfg(not(unix))]
-pub(super) fn bytes_of(path: &Path) -> &[u8] {
+pub(crate) fn bytes_of(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
@@ -180,9 +180,28 @@ pub(super) fn path_of(bytes: &[u8]) -> &Path {
 /// store. Its content is never stored.
 pub(super) fn may_hold_secrets(path: &[u8]) -> bool {
     const NAMES: [&str; 22] = [
-        ".env", ".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".htpasswd", ".git-credentials",
-        ".dockercfg", ".vault-token", ".my.cnf", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials",
-        "credentials.json", "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml", "kubeconfig",
+        ".env",
+        ".netrc",
+        "_netrc",
+        ".pgpass",
+        ".npmrc",
+        ".pypirc",
+        ".htpasswd",
+        ".git-credentials",
+        ".dockercfg",
+        ".vault-token",
+        ".my.cnf",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        "credentials",
+        "credentials.json",
+        "secrets.json",
+        "secrets.yaml",
+        "secrets.yml",
+        "secrets.toml",
+        "kubeconfig",
     ];
     const ENDINGS: [&str; 10] =
         [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".asc", ".tfstate"];
@@ -205,7 +224,9 @@ mod tests {
 
     #[test]
     fn files_with_secrets_are_recognised_by_their_names() {
-        for name in [".env", "app/.env.local", "prod.env", "deploy/id_rsa", "server.PEM", "a/credentials", ".npmrc"] {
+        for name in
+            [".env", "app/.env.local", "prod.env", "deploy/id_rsa", "server.PEM", "a/credentials", ".npmrc"]
+        {
             assert!(may_hold_secrets(name.as_bytes()), "{name}");
         }
         for name in [".env.example", "environment.rs", "env", "id_rsa.pub", "keyboard.rs", "README.md"] {
@@ -227,7 +248,13 @@ mod tests {
         assert!(matches!(examine(&at("link")), Examined::Special(FileContent::Symlink { .. })));
         assert!(matches!(examine(&at("pipe")), Examined::Special(FileContent::Omitted { .. })));
         let read_file = read(&at("file"), 4).ok().unwrap();
-        assert_eq!((read_file.bytes.as_slice(), read_file.content.blob()), (&b"text"[..], Some(BlobId::of(b"text"))));
-        assert_eq!(read(&at("file"), 3).err(), Some(FileContent::omitted("it is larger than 3 bytes", Some(4))));
+        assert_eq!(
+            (read_file.bytes.as_slice(), read_file.content.blob()),
+            (&b"text"[..], Some(BlobId::of(b"text")))
+        );
+        assert_eq!(
+            read(&at("file"), 3).err(),
+            Some(FileContent::omitted("it is larger than 3 bytes", Some(4)))
+        );
     }
 }

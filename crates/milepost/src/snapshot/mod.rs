@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(crate) use cache::ToolWindow;
+pub(crate) use file::bytes_of;
 pub use manifest::{FileContent, Manifest, ManifestEntry};
-pub(crate) use take::{CommittedReader, SnapshotRequest, Snapshotter, Taken};
+pub(crate) use take::{CommittedReader, SnapshotRequest, Snapshotter};
 
 use crate::store::Repository;
 use crate::store::project_paths;

@@ -146,7 +146,8 @@ impl Snapshotter {
         }
         notes.extend(describe_omitted(&entries));
         let taken_at = request.now;
-        let overdue = if is_complete { 0 } else { before.as_ref().map_or(0, |b| b.overdue).saturating_add(1) };
+        let overdue =
+            if is_complete { 0 } else { before.as_ref().map_or(0, |b| b.overdue).saturating_add(1) };
         if is_complete {
             windows.clear();
         }
@@ -218,8 +219,9 @@ impl Snapshotter {
                 return Ok((cache(entries, series, base, depth), manifest));
             }
             if depth + 1 < MAX_DEPTH && has_all && changed.len() * 2 < entries.len().max(64) {
-                let bytes = manifest::encode(&series, head.as_ref(), Some((base, depth)), changed.into_iter())
-                    .map_err(describe)?;
+                let bytes =
+                    manifest::encode(&series, head.as_ref(), Some((base, depth)), changed.into_iter())
+                        .map_err(describe)?;
                 let id = BlobId::of(&bytes);
                 let manifest = NewManifest { bytes: Some(bytes), base: Some(base) };
                 return Ok((cache(entries, series, id, depth + 1), manifest));
@@ -300,8 +302,11 @@ fn describe_omitted(entries: &BTreeMap<Vec<u8>, CachedEntry>) -> Vec<String> {
         FileContent::Omitted { reason, .. } if reason != IGNORED => Some((path, reason)),
         _ => None,
     });
-    let mut notes: Vec<_> =
-        omitted.clone().take(MAX_NOTES).map(|(path, why)| format!("{}: {why}", String::from_utf8_lossy(path))).collect();
+    let mut notes: Vec<_> = omitted
+        .clone()
+        .take(MAX_NOTES)
+        .map(|(path, why)| format!("{}: {why}", String::from_utf8_lossy(path)))
+        .collect();
     let rest = omitted.count().saturating_sub(MAX_NOTES);
     if rest > 0 {
         notes.push(format!("{rest} more files without content"));
@@ -437,7 +442,8 @@ impl<'a> Work<'a, '_> {
                 ));
                 // Paths that are already listed must not keep a content from before.
                 let before = self.before;
-                let is_listed = |path: &Vec<u8>| before.is_some_and(|before| before.entries.contains_key(path));
+                let is_listed =
+                    |path: &Vec<u8>| before.is_some_and(|before| before.entries.contains_key(path));
                 moved.into_iter().filter(|moved| is_listed(&moved.path)).collect()
             }
             Err(why) => {
@@ -468,7 +474,8 @@ impl<'a> Work<'a, '_> {
         let full = self.request.root.join(file::path_of(path));
         let signature = match file::examine(&full) {
             Examined::Absent => {
-                let is_sparse = facts.changed.is_none() && facts.moved.is_some_and(|moved| moved.after.is_some());
+                let is_sparse =
+                    facts.changed.is_none() && facts.moved.is_some_and(|moved| moved.after.is_some());
                 let content =
                     if is_sparse { FileContent::omitted(NOT_CHECKED_OUT, None) } else { FileContent::Absent };
                 return (content, None);
@@ -538,7 +545,12 @@ impl<'a> Work<'a, '_> {
     }
 
     /// The commit of a submodule; `None` if the path is not one.
-    fn submodule(&self, path: &[u8], facts: &PathFacts<'_>, old: Option<&CachedEntry>) -> Option<FileContent> {
+    fn submodule(
+        &self,
+        path: &[u8],
+        facts: &PathFacts<'_>,
+        old: Option<&CachedEntry>,
+    ) -> Option<FileContent> {
         const SUBMODULE: &str = "160000";
         let is_submodule = |object: Option<&GitObject>| object.is_some_and(|object| object.mode == SUBMODULE);
         let committed = facts.changed.and_then(|changed| changed.committed.as_ref());
@@ -584,7 +596,8 @@ impl<'a> Work<'a, '_> {
             return Some(run.clone());
         }
         let full = self.request.root.join(file::path_of(path));
-        let changed_at = signature.map(Signature::changed_ms).or_else(|| last_change(&full, self.request.root))?;
+        let changed_at =
+            signature.map(Signature::changed_ms).or_else(|| last_change(&full, self.request.root))?;
         // A file system's clock may be coarser than the system's.
         const SLACK: i64 = 20;
         let during = |window: &&ToolWindow| {
