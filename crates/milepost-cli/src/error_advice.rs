@@ -61,6 +61,10 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             hint(Exit::NotFound, "docs/files.md lists which files are not stored")
         }
         Error::Worktree { .. } => no_hint(Exit::Failed),
+        Error::NothingToUndo { .. } => hint(Exit::Nothing, "`milepost undo --list` shows the restores"),
+        Error::FilesNotRestored(_) => {
+            hint(Exit::Failed, "no file was lost; run `milepost undo --list` to see what can be undone")
+        }
         Error::PlanChanged => hint(Exit::Unconfirmed, "make a new plan and review it"),
         Error::Value { source, .. } => hint(
             Exit::Usage,

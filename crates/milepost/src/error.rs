@@ -10,6 +10,7 @@ use crate::brief::OverBudget;
 #[cfg(feature = "interop")]
 use crate::interop::InteropError;
 use crate::model::{IdError, RunId, ValidationError, closed_enum};
+use crate::restore::RestoreError;
 use crate::seal::SealError;
 use crate::store::{Damage, StoreError};
 use crate::trigger::TimerError;
@@ -119,6 +120,18 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// There is no restore to undo.
+    #[error("{}", match id {
+        Some(id) => format!("no restore {id} in this worktree"),
+        None => "no restore to undo in this worktree".to_owned(),
+    })]
+    NothingToUndo {
+        /// The id of the restore, if one was named.
+        id: Option<String>,
+    },
+    /// Changing files failed.
+    #[error("the files were not restored")]
+    FilesNotRestored(#[from] RestoreError),
     /// The files changed since the plan was made.
     #[error("the files changed since the plan was made")]
     PlanChanged,
@@ -345,7 +358,8 @@ impl Error {
             Self::NotFound { .. } | Self::NoState { .. } => R::CheckpointNotFound,
             Self::Ambiguous { .. } => R::CheckpointRefAmbiguous,
             Self::NoRun(_) | Self::WhichRun { .. } => R::RunNotFound,
-            Self::RestoreRefused { .. } | Self::PlanChanged => R::RestoreRefused,
+            Self::RestoreRefused { .. } | Self::PlanChanged | Self::FilesNotRestored(_) => R::RestoreRefused,
+            Self::NothingToUndo { .. } => R::CheckpointNotFound,
             Self::NoFiles { .. } | Self::FileUnavailable { .. } | Self::Worktree { .. } => {
                 R::FilesUnavailable
             }

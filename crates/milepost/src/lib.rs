@@ -52,6 +52,7 @@ pub mod interop;
 pub mod model;
 mod owner;
 mod redact;
+mod restore;
 mod resume;
 mod retain;
 mod run;
@@ -64,10 +65,11 @@ mod trust;
 pub use clock::Clock;
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
-    CheckpointList, CheckpointState, CopyReport, Diff, EventList, FailedOutcome, Files, GitCounts, ListQuery,
-    ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep,
-    Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings,
-    ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope, Worktree,
+    CheckpointList, CheckpointState, CopyReport, Diff, EventList, FailedOutcome, Files, GitCounts, KeptFile,
+    ListQuery, ListedCheckpoint, MarkChange, Milepost, PlannedFile, PruneAction, PruneFailure, PruneOptions,
+    PruneReport, PruneStep, Reference, RestoreAction, RestoreOptions, RestorePlan, RestoreReport,
+    RestoreScope, RunDetail, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings, ShownCheckpoint,
+    Summary, SummaryLine, TouchedFile, UndoPoint, VerifyReport, VerifyScope, Worktree,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};

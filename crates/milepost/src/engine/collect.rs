@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::Milepost;
 use super::lookup::PAGE;
+use super::restore::UNDO_POINTS;
 use crate::Error;
 use crate::model::{BlobId, Item, RunRecord};
-use crate::snapshot::manifest::{self, SeriesId};
+use crate::snapshot::manifest::{self, SeriesId, UNDO_PREFIX};
 use crate::store::{CollectReport, HeaderQuery, LiveBlobs, Row, RunQuery, Store, StoreError};
 
 /// The blobs that manifests refer to, each manifest parsed once.
@@ -154,8 +155,12 @@ fn find_live(
     let mut live = LiveBlobs::default();
     let is_live = |root: &str| live_series.contains(root) || live_series.iter().any(|of| precedes(of, root));
     let newest_of_worktree = |root: &str| !roots.series.iter().any(|(other, _)| precedes(root, other));
+    let old_undo_points = old_undo_points(&roots.series);
     for (root, id) in &roots.series {
-        if is_live(root) || newest_of_worktree(root) {
+        let is_undo = root.starts_with(UNDO_PREFIX);
+        if is_undo && !old_undo_points.contains(root)
+            || !is_undo && (is_live(root) || newest_of_worktree(root))
+        {
             references.add(store, id, &mut manifests, &mut contents)?;
         } else {
             live.drop_roots.push(root.clone());
@@ -168,6 +173,22 @@ fn find_live(
     live.keep = manifests;
     live.keep.extend(contents);
     Ok(live)
+}
+
+/// The roots of undo points beyond the number that each worktree keeps.
+fn old_undo_points(roots: &[(String, BlobId)]) -> HashSet<String> {
+    let mut of_worktree: HashMap<&str, Vec<&String>> = HashMap::new();
+    for (root, _) in roots {
+        if let Some((worktree, _)) = root.strip_prefix(UNDO_PREFIX).and_then(|rest| rest.split_once('/')) {
+            of_worktree.entry(worktree).or_default().push(root);
+        }
+    }
+    // Ids start with the time.
+    let old = of_worktree.into_values().flat_map(|mut roots| {
+        roots.sort_unstable_by(|a, b| b.cmp(a));
+        roots.into_iter().skip(UNDO_POINTS)
+    });
+    old.cloned().collect()
 }
 
 /// Whether a series precedes another one of the same worktree.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::lookup::PAGE;
-use super::snapshot::inside_root;
+use super::snapshot::{inside_root, reported_files};
 use super::{Milepost, Reference};
 use crate::Error;
 use crate::capture::{self, CaptureBaseline, CaptureOptions, find_repository};
@@ -155,18 +155,28 @@ impl<'m> Worktree<'m> {
 
     /// The files as they are now. Stores nothing.
     pub fn current_files(&self) -> Result<Files<'m>, Error> {
+        self.current_files_for(None)
+    }
+
+    /// Like `current_files`. Changes since the newest snapshot are attributed to the run if it works all the
+    /// time.
+    pub(super) fn current_files_for(&self, run: Option<&RunId>) -> Result<Files<'m>, Error> {
         let mut contents = HashMap::new();
         let mut sink = |batch: &[&[u8]]| {
             contents.extend(batch.iter().map(|bytes| (BlobId::of(bytes), Arc::new(bytes.to_vec()))));
             Ok(())
         };
-        let manifest = self.examine(&mut sink)?;
+        let manifest = self.examine(run, &mut sink)?;
         let name = "the worktree".to_owned();
         Ok(self.view(manifest, Vec::new(), contents, None, self.milepost.now(), name))
     }
 
     /// Takes a snapshot without storing it. `sink` gets the contents of the files.
-    fn examine(&self, sink: &mut dyn FnMut(&[&[u8]]) -> Result<(), String>) -> Result<Manifest, Error> {
+    fn examine(
+        &self,
+        run: Option<&RunId>,
+        sink: &mut dyn FnMut(&[&[u8]]) -> Result<(), String>,
+    ) -> Result<Manifest, Error> {
         let mp = self.milepost;
         let failed = |why: String| Error::Worktree { root: self.root.clone(), why };
         let capture = capture::capture_workspace(&self.options, &CaptureBaseline::default());
@@ -175,6 +185,8 @@ impl<'m> Worktree<'m> {
         }
         let files = self.options.files.clone().unwrap_or_default();
         let store = mp.store.info()?.url;
+        let stored = run.map(|run| mp.store.run(run)).transpose()?.flatten();
+        let record = stored.as_ref().and_then(|stored| stored.row.record.as_deref().ok());
         let request = SnapshotRequest {
             root: &self.root,
             repository: self.repository.as_ref(),
@@ -182,9 +194,9 @@ impl<'m> Worktree<'m> {
             store: &store,
             now: mp.now().as_millisecond(),
             options: &files,
-            run: None,
-            reported: Vec::new(),
-            window: None,
+            run,
+            reported: reported_files(stored.as_ref(), &self.root),
+            window: record.and_then(|record| mp.window(record, &files)),
         };
         let lock_until = std::time::Instant::now() + Duration::from_secs(10);
         let snapshotter = Snapshotter::open(&request, lock_until).map_err(failed)?;
@@ -253,6 +265,12 @@ impl Files<'_> {
         // The path changed after this snapshot: what it was before is its content here.
         let later = self.later.iter().find_map(|manifest| manifest.entries.get(path));
         later.map(|entry| entry.was.clone())
+    }
+
+    /// The newest known content of a path that has changed since the first snapshot.
+    pub(super) fn newest(&self, path: &[u8]) -> Option<FileContent> {
+        let newest = self.later.iter().rev().find_map(|manifest| manifest.entries.get(path));
+        newest.map(|entry| entry.now.clone())
     }
 
     /// The content of any path. Asks git for files that never changed, and for those whose earlier content is

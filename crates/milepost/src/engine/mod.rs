@@ -37,6 +37,7 @@ mod record;
 mod reference;
 mod report;
 mod request;
+mod restore;
 pub(crate) mod resume;
 pub(crate) mod run_groups;
 pub(crate) mod run_options;
@@ -69,6 +70,9 @@ pub use prune::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep}
 pub use reference::Reference;
 pub use request::Save;
 pub(crate) use request::SaveCondition;
+pub use restore::{
+    KeptFile, PlannedFile, RestoreAction, RestorePlan, RestoreReport, RestoreScope, UndoPoint,
+};
 pub(crate) use resume::{ContinueOptions, RunAssessment};
 pub(crate) use run_options::{RunLocation, RunOptions};
 pub use runs::{RunDetail, RunSummary, RunsQuery};

@@ -87,7 +87,7 @@ impl Milepost {
     }
 
     /// The time to whose changes the run is attributed.
-    fn window(&self, record: &RunRecord, files: &SnapshotOptions) -> Option<ToolWindow> {
+    pub(super) fn window(&self, record: &RunRecord, files: &SnapshotOptions) -> Option<ToolWindow> {
         /// How long after a tool its hook may run.
         const HOOK_DELAY: i64 = 500;
         let now = self.now().as_millisecond();
@@ -211,7 +211,7 @@ pub(super) fn include_snapshot(commit: &mut Commit, taken: &TakenSnapshot) {
 }
 
 /// The files that tools of a run wrote, and their contents at that time.
-fn reported_files(stored: Option<&StoredRun>, root: &Path) -> Vec<(Vec<u8>, Option<BlobId>)> {
+pub(super) fn reported_files(stored: Option<&StoredRun>, root: &Path) -> Vec<(Vec<u8>, Option<BlobId>)> {
     let record = stored.and_then(|stored| stored.row.record.as_deref().ok());
     let Some(record) = record.filter(|record| !record.is_foreign()) else { return Vec::new() };
     let pending = stored.iter().flat_map(|stored| &stored.items).filter_map(|item| match item {

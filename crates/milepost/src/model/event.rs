@@ -40,6 +40,8 @@ closed_enum! {
         RunRebuilt = "run_rebuilt",
         /// An event was imported from another tool.
         Imported = "imported",
+        /// Files were restored from a checkpoint.
+        FilesRestored = "files_restored",
         /// An operation failed.
         Error = "error",
     }

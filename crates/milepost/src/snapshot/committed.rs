@@ -2,16 +2,17 @@
 //! without running filter programs. Takes object names and paths, and returns contents or the reason why one
 //! is not available.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead, Read as _};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::file::may_hold_secrets;
 use super::manifest::FileContent;
 use crate::capture::GitObject;
-use crate::git::{Git, GitError};
+use crate::git::{Git, GitError, is_object_name};
 use crate::model::id::random_suffix;
 use crate::model::{BlobId, PathText};
+use crate::store::Repository;
 
 /// Maximum number of files to read in one call.
 const MAX_FILES: usize = 2_000;
@@ -240,11 +241,91 @@ pub(super) fn changed_between(
     Ok(moved)
 }
 
+/// The paths among these that git ignores.
+pub(super) fn ignored<'a>(
+    repository: &Repository,
+    paths: impl Iterator<Item = &'a [u8]>,
+) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    const TIME: Duration = Duration::from_secs(20);
+    let mut input = Vec::new();
+    for path in paths {
+        input.extend_from_slice(path);
+        input.push(0);
+    }
+    if input.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let deadline = Instant::now() + TIME;
+    let git = Git::new(repository, deadline)?;
+    let read = |out: &mut dyn BufRead| {
+        let mut bytes = Vec::new();
+        out.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let done = git.run_with_input(["check-ignore", "-z", "--stdin"], input, deadline, read)?;
+    // Exit code 1 means that no path is ignored.
+    if !done.status.success() && done.status.code() != Some(1) {
+        return Err(GitError::Refused(done.stderr.unwrap_or_else(|| "git check-ignore failed".into())));
+    }
+    let listed = done.output.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    Ok(listed.map(<[u8]>::to_vec).collect())
+}
+
 /// A path that differs between two commits.
 pub(super) struct MovedPath {
     pub(super) path: Vec<u8>,
     pub(super) before: Option<GitObject>,
     pub(super) after: Option<GitObject>,
+}
+
+/// Reads committed files for a checkpoint that does not list them.
+pub(crate) struct CommittedReader {
+    git: Git,
+    deadline: Instant,
+}
+
+impl CommittedReader {
+    /// Prepares to read from a repository. Returns the reason if git cannot be run.
+    pub(crate) fn open(repository: &Repository, time: Duration) -> Result<Self, String> {
+        let deadline = Instant::now() + time;
+        let git = Git::new(repository, deadline).map_err(|e| e.to_string())?;
+        Ok(Self { git, deadline })
+    }
+
+    /// The content of a path in a commit.
+    pub(crate) fn read(&self, commit: &str, path: &[u8], limit: u64) -> (FileContent, Vec<u8>) {
+        let missing = |why: String| (FileContent::omitted(why, None), Vec::new());
+        if !is_object_name(commit) {
+            return missing("the commit is not known".into());
+        }
+        let args: [&std::ffi::OsStr; 7] = [
+            "ls-tree".as_ref(),
+            "-z".as_ref(),
+            "--full-tree".as_ref(),
+            "--end-of-options".as_ref(),
+            commit.as_ref(),
+            "--".as_ref(),
+            super::file::path_of(path).as_os_str(),
+        ];
+        let listed = match self.git.output(args, self.deadline, 1 << 20) {
+            Ok(done) if done.status.success() => done.output,
+            Ok(done) => return missing(done.stderr.unwrap_or_else(|| "git ls-tree failed".into())),
+            Err(e) => return missing(e.to_string()),
+        };
+        // `<mode> <type> <name>TAB<path>NUL`
+        let about: Vec<&[u8]> = listed.split(|byte| [b' ', b'\t'].contains(byte)).collect();
+        let object = match about[..] {
+            [mode, _, name, ..] => GitObject::of(mode, name),
+            _ => None,
+        };
+        let Some(object) = object else { return (FileContent::Absent, Vec::new()) };
+        if object.mode.starts_with("04") {
+            return (FileContent::Absent, Vec::new());
+        }
+        let wanted = [Wanted { path: path.to_owned(), object }];
+        let mut read = read(&self.git, &wanted, limit, self.deadline);
+        read.pop().unwrap_or_else(|| missing("git did not return it".into()))
+    }
 }
 
 #[cfg(test)]

@@ -140,6 +140,9 @@ pub struct SeriesId {
 /// The start of the names of roots that keep the newest manifest of each series.
 pub(crate) const ROOT_PREFIX: &str = "files/";
 
+/// The start of the names of roots that keep the contents which an undo needs.
+pub(crate) const UNDO_PREFIX: &str = "undo/";
+
 impl SeriesId {
     /// The name of the root that keeps the newest manifest of the series.
     pub fn root(&self) -> String {

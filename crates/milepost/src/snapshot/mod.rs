@@ -8,14 +8,18 @@ mod file;
 pub(crate) mod manifest;
 mod take;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(crate) use cache::ToolWindow;
+pub(crate) use committed::CommittedReader;
 pub(crate) use file::bytes_of;
+pub(crate) use manifest::SeriesId;
 pub use manifest::{FileContent, Manifest, ManifestEntry};
-pub(crate) use take::{CommittedReader, SnapshotRequest, Snapshotter};
+pub(crate) use take::{SnapshotRequest, Snapshotter};
 
+use crate::model::BlobId;
 use crate::store::Repository;
 use crate::store::project_paths;
 
@@ -87,4 +91,47 @@ pub(crate) fn worktree_folder(root: &Path, repository: Option<&Repository>) -> P
         Some(repository) => repository.git_dir().join("milepost").join("files"),
         None => root.join(OWN_FOLDER).join("files"),
     }
+}
+
+/// Identifies a worktree in the names of roots: a hash of its path.
+pub(crate) fn worktree_key(root: &Path) -> String {
+    blake3::hash(bytes_of(root)).to_hex()[..16].to_owned()
+}
+
+/// The present content of a path and its size; `None` if there is no file. The content is `None` if it cannot
+/// be read.
+pub(crate) fn state_of(root: &Path, path: &[u8]) -> Option<(Option<FileContent>, u64)> {
+    let full = root.join(file::path_of(path));
+    match file::examine(&full) {
+        file::Examined::Absent => None,
+        file::Examined::Special(content) => Some((Some(content), 0)),
+        file::Examined::Regular(_) => {
+            let size = std::fs::symlink_metadata(&full).map_or(0, |about| about.len());
+            Some((file::read(&full, u64::MAX - 1).ok().map(|read| read.content), size))
+        }
+    }
+}
+
+/// The paths among these that git ignores. If git cannot say, all of them count as ignored.
+pub(crate) fn ignored_paths<'a>(
+    repository: &Repository,
+    paths: impl Iterator<Item = &'a [u8]> + Clone,
+) -> BTreeSet<Vec<u8>> {
+    committed::ignored(repository, paths.clone()).unwrap_or_else(|_| paths.map(<[u8]>::to_vec).collect())
+}
+
+/// A manifest that keeps the contents before and after a restore, and the blobs that it refers to.
+pub(crate) fn undo_manifest(
+    worktree: &str,
+    contents: impl Iterator<Item = (Vec<u8>, FileContent, FileContent)>,
+) -> Result<(Vec<u8>, Vec<BlobId>), String> {
+    let change = manifest::LastChange { at: 0, by: None, others_until: 0 };
+    let entry =
+        |(path, was, now)| (path, ManifestEntry { now, was, change: change.clone(), is_tracked: false });
+    let entries: BTreeMap<Vec<u8>, ManifestEntry> = contents.map(entry).collect();
+    let blobs = entries.values().flat_map(|entry| [&entry.now, &entry.was]).filter_map(FileContent::blob);
+    let blobs = blobs.collect();
+    let series = SeriesId { worktree: worktree.to_owned(), number: 0 };
+    let bytes = manifest::encode(&series, None, None, entries.iter()).map_err(|e| e.to_string())?;
+    Ok((bytes, blobs))
 }

@@ -53,7 +53,6 @@ pub(crate) struct SnapshotRequest<'a> {
 
 /// Takes snapshots of one worktree. Holds the lock that keeps other processes from doing the same.
 pub(crate) struct Snapshotter {
-    folder: PathBuf,
     cache_path: PathBuf,
     worktree: String,
     _lock: std::fs::File,
@@ -85,12 +84,7 @@ impl Snapshotter {
         }
         let key = |text: &[u8]| blake3::hash(text).to_hex()[..16].to_owned();
         let cache_path = folder.join(format!("snapshot-{}.cache", key(request.store.as_bytes())));
-        Ok(Self { worktree: key(file::bytes_of(request.root)), folder, cache_path, _lock: lock })
-    }
-
-    /// The identifier of the worktree in names of series.
-    pub(crate) fn worktree(&self) -> &str {
-        &self.worktree
+        Ok(Self { worktree: super::worktree_key(request.root), cache_path, _lock: lock })
     }
 
     /// Notes that a tool ran while no snapshot could be taken, so that its changes are attributed later.
@@ -231,11 +225,6 @@ impl Snapshotter {
         let bytes = manifest::encode(&series, head.as_ref(), None, all).map_err(describe)?;
         let id = BlobId::of(&bytes);
         Ok((cache(entries, series, id, 0), NewManifest { bytes: Some(bytes), base: None }))
-    }
-
-    /// The folder for the files that Milepost keeps about the worktree.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 
@@ -683,54 +672,4 @@ fn outside_git<'a>(request: &'a SnapshotRequest<'_>) -> Vec<&'a [u8]> {
 fn is_watched(request: &SnapshotRequest<'_>, path: &[u8]) -> bool {
     let is_path = |watched: &PathText| matches!(watched, PathText::Text(text) if text.as_bytes() == path);
     request.capture.watched.files.iter().any(is_path)
-}
-
-/// Reads committed files for a checkpoint that does not list them.
-pub(crate) struct CommittedReader {
-    git: Git,
-    deadline: Instant,
-}
-
-impl CommittedReader {
-    /// Prepares to read from a repository. Returns the reason if git cannot be run.
-    pub(crate) fn open(repository: &Repository, time: Duration) -> Result<Self, String> {
-        let deadline = Instant::now() + time;
-        let git = Git::new(repository, deadline).map_err(|e| e.to_string())?;
-        Ok(Self { git, deadline })
-    }
-
-    /// The content of a path in a commit.
-    pub(crate) fn read(&self, commit: &str, path: &[u8], limit: u64) -> (FileContent, Vec<u8>) {
-        let missing = |why: String| (FileContent::omitted(why, None), Vec::new());
-        if !is_object_name(commit) {
-            return missing("the commit is not known".into());
-        }
-        let args: [&std::ffi::OsStr; 7] = [
-            "ls-tree".as_ref(),
-            "-z".as_ref(),
-            "--full-tree".as_ref(),
-            "--end-of-options".as_ref(),
-            commit.as_ref(),
-            "--".as_ref(),
-            file::path_of(path).as_os_str(),
-        ];
-        let listed = match self.git.output(args, self.deadline, 1 << 20) {
-            Ok(done) if done.status.success() => done.output,
-            Ok(done) => return missing(done.stderr.unwrap_or_else(|| "git ls-tree failed".into())),
-            Err(e) => return missing(e.to_string()),
-        };
-        // `<mode> <type> <name>TAB<path>NUL`
-        let about: Vec<&[u8]> = listed.split(|byte| [b' ', b'\t'].contains(byte)).collect();
-        let object = match about[..] {
-            [mode, _, name, ..] => GitObject::of(mode, name),
-            _ => None,
-        };
-        let Some(object) = object else { return (FileContent::Absent, Vec::new()) };
-        if object.mode.starts_with("04") {
-            return (FileContent::Absent, Vec::new());
-        }
-        let wanted = [Wanted { path: path.to_owned(), object }];
-        let mut read = committed::read(&self.git, &wanted, limit, self.deadline);
-        read.pop().unwrap_or_else(|| missing("git did not return it".into()))
-    }
 }

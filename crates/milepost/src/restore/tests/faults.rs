@@ -1,0 +1,1 @@
+//! Faults at every file operation.

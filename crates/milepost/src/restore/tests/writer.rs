@@ -1,0 +1,1 @@
+//! Programs that write files while they are restored.
