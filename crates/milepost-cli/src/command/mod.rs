@@ -30,6 +30,7 @@ mod note;
 mod prune;
 mod record;
 mod rerun;
+mod restore;
 mod resume;
 mod run;
 mod runs;
@@ -46,6 +47,7 @@ mod task;
 #[path = "toy_tests.rs"]
 mod toy;
 pub(crate) mod trust;
+mod undo;
 mod verify;
 
 use clap::Subcommand;
@@ -108,6 +110,8 @@ commands! {
         List(list::ListArgs) as ["log", "ls"],
         Show(show::ShowArgs),
         Diff(diff::DiffArgs),
+        Restore(restore::RestoreArgs),
+        Undo(undo::UndoArgs),
         Resume(resume::ResumeArgs),
         Run(run::RunArgs) => run::run,
         Runs(runs::RunsArgs),

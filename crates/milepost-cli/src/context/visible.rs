@@ -79,7 +79,7 @@ impl Context<'_> {
     /// The run in which to resolve a reference. If an agent names no run, `latest` skips hidden runs.
     pub(crate) fn run_of_reference(&self, mp: &Milepost, reference: &Reference) -> Result<Option<RunId>> {
         let named = self.visible_named_run(mp)?;
-        if named.is_some() || !matches!(reference, Reference::Latest(_)) {
+        if named.is_some() || !matches!(reference, Reference::Latest(_) | Reference::Prompt(_)) {
             return Ok(named);
         }
         let hidden = self.hidden_runs(mp)?;

@@ -18,6 +18,7 @@ pub(crate) mod list;
 pub(crate) mod marks;
 pub(crate) mod prune;
 pub(crate) mod reference;
+pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;

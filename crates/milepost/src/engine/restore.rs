@@ -127,6 +127,7 @@ pub struct RestoreReport {
     /// The id of the restore, with which it can be undone.
     pub(crate) id: String,
     /// The plan that was carried out; `None` for an undo.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<RestorePlan>,
     /// The checkpoint with the files before the restore; `None` for an undo.
     pub(crate) safety_checkpoint: Option<CheckpointId>,
@@ -138,6 +139,13 @@ pub struct RestoreReport {
     pub(crate) moved_aside: Vec<PathText>,
     /// An interrupted restore that was completed or rolled back first.
     pub(crate) recovered: Option<String>,
+}
+
+impl RestoreReport {
+    /// The same report without its plan.
+    pub fn without_plan(&self) -> Self {
+        Self { plan: None, ..self.clone() }
+    }
 }
 
 /// A restore that can be undone.

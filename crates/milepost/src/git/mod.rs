@@ -7,6 +7,7 @@ mod executable;
 mod process;
 mod repository_check;
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
@@ -188,7 +189,7 @@ impl Git {
         deadline: Instant,
         read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
     ) -> Result<GitOutput<T>, GitError> {
-        let mut command = self.command(true);
+        let mut command = self.command(true, true);
         command.args(args);
         process::run(&mut command, None, deadline, read)
     }
@@ -201,9 +202,38 @@ impl Git {
         deadline: Instant,
         read: impl FnOnce(&mut dyn BufRead) -> io::Result<T> + Send + 'static,
     ) -> Result<GitOutput<T>, GitError> {
-        let mut command = self.command(true);
+        let mut command = self.command(true, true);
         command.args(args);
         process::run(&mut command, Some(input), deadline, read)
+    }
+
+    /// Returns the paths among these that git ignores and does not track.
+    pub(crate) fn ignored<'a>(
+        &self,
+        paths: impl Iterator<Item = &'a [u8]>,
+        deadline: Instant,
+    ) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        /// Keeps a path that starts with a colon from being a pattern.
+        const HERE: &[u8] = b"./";
+        let input: Vec<u8> = paths.flat_map(|path| [HERE, path, b"\0"].concat()).collect();
+        if input.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        // `check-ignore` refuses literal paths.
+        let mut command = self.command(true, false);
+        command.args(["check-ignore", "-z", "--stdin"]);
+        let read = |out: &mut dyn BufRead| {
+            let mut bytes = Vec::new();
+            out.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let done = process::run(&mut command, Some(input), deadline, read)?;
+        // Exit code 1 means that no path is ignored.
+        if !done.status.success() && done.status.code() != Some(1) {
+            return Err(GitError::Refused(done.stderr.unwrap_or_else(|| "git check-ignore failed".into())));
+        }
+        let listed = done.output.split(|byte| *byte == 0).filter_map(|path| path.strip_prefix(HERE));
+        Ok(listed.map(<[u8]>::to_vec).collect())
     }
 
     /// Runs a subcommand and returns its output. Fails if the output is larger than `limit` bytes.
@@ -233,8 +263,9 @@ impl Git {
     }
 
     /// Builds every git command. With `explicit`, the command names the git directory. Without it, git
-    /// searches only the worktree's root and decides itself whether to trust the owner.
-    fn command(&self, explicit: bool) -> Command {
+    /// searches only the worktree's root and decides itself whether to trust the owner. With `literal`, paths
+    /// are not patterns.
+    fn command(&self, explicit: bool, literal: bool) -> Command {
         let repository = &self.repository;
         let worktree = repository.worktree();
         let mut command = Command::new(&self.program.path);
@@ -251,7 +282,10 @@ impl Git {
                 command.env("GIT_COMMON_DIR", repository.common_dir());
             }
         }
-        command.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs"]);
+        command.args(["--no-optional-locks", "--no-pager"]);
+        if literal {
+            command.arg("--literal-pathspecs");
+        }
         for setting in SAFE_SETTINGS {
             command.args(["-c", setting]);
         }
@@ -270,7 +304,7 @@ impl Git {
     /// Checks whether git trusts a repository of another user (`safe.directory`). Git checks this only when
     /// it searches for the git directory.
     fn check_owner_is_trusted(&self, deadline: Instant) -> Result<(), GitError> {
-        let mut command = self.command(false);
+        let mut command = self.command(false, true);
         command.args(["rev-parse", "--git-dir"]);
         let done = process::run(&mut command, None, deadline, |out| io::copy(out, &mut io::sink()))?;
         if done.status.success() {

@@ -247,28 +247,8 @@ pub(super) fn ignored<'a>(
     paths: impl Iterator<Item = &'a [u8]>,
 ) -> Result<BTreeSet<Vec<u8>>, GitError> {
     const TIME: Duration = Duration::from_secs(20);
-    let mut input = Vec::new();
-    for path in paths {
-        input.extend_from_slice(path);
-        input.push(0);
-    }
-    if input.is_empty() {
-        return Ok(BTreeSet::new());
-    }
     let deadline = Instant::now() + TIME;
-    let git = Git::new(repository, deadline)?;
-    let read = |out: &mut dyn BufRead| {
-        let mut bytes = Vec::new();
-        out.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let done = git.run_with_input(["check-ignore", "-z", "--stdin"], input, deadline, read)?;
-    // Exit code 1 means that no path is ignored.
-    if !done.status.success() && done.status.code() != Some(1) {
-        return Err(GitError::Refused(done.stderr.unwrap_or_else(|| "git check-ignore failed".into())));
-    }
-    let listed = done.output.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    Ok(listed.map(<[u8]>::to_vec).collect())
+    Git::new(repository, deadline)?.ignored(paths, deadline)
 }
 
 /// A path that differs between two commits.
