@@ -43,7 +43,10 @@ impl Context<'_> {
         // Saves in the outbox may create the store.
         let create = self.foreign().is_none() && self.has_deliverable_saves();
         let opened = self.open(create, OutboxAction::Deliver);
-        let opened = opened.inspect(|mp| self.read_incomplete.set(self.warn_of_lost_writes(mp)));
+        let opened = opened.inspect(|mp| {
+            self.read_incomplete.set(self.warn_of_lost_writes(mp));
+            self.recover_restore(mp);
+        });
         match opened {
             // The store could not be created: it is missing, or this user cannot access it.
             Err(Error::Store(StoreError::ReadOnly { .. })) if create => self.open(false, OutboxAction::Leave),
@@ -57,7 +60,23 @@ impl Context<'_> {
         self.check_writable()?;
         let mp = self.open(true, OutboxAction::Deliver)?;
         self.warn_of_lost_writes(&mp);
+        self.recover_restore(&mp);
         Ok(mp)
+    }
+
+    /// Completes or rolls back a restore of files that was interrupted. Hooks leave that to other commands.
+    fn recover_restore(&self, mp: &Milepost) {
+        let paths = &self.config.paths;
+        let folder = milepost::internal::snapshot::restore_folder(&paths.root, paths.repository.as_ref());
+        if self.audience == Audience::Hook || self.foreign().is_some() || !folder.exists() {
+            return;
+        }
+        let recovered = self.capture_options().map(|options| mp.worktree_with(options)?.recover());
+        match recovered {
+            Some(Ok(Some(what))) => self.output.message(&what),
+            // Another process is restoring files right now, or the next command tries again.
+            Some(Ok(None) | Err(_)) | None => {}
+        }
     }
 
     /// Warns a person if the store has lost acknowledged writes. Returns whether it warned. Hooks have their

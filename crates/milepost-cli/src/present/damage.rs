@@ -1,9 +1,9 @@
 //! Damage: the result of `verify`, the warning of lists that omit damaged values, and the error of a command
 //! that used an older checkpoint because newer ones are damaged.
 
-use milepost::VerifyReport;
 use milepost::model::CheckpointId;
 use milepost::store::Damage;
+use milepost::{ReasonCode, VerifyReport};
 use serde::{Serialize, Serializer};
 
 use super::format::{clean, counted};
@@ -21,19 +21,31 @@ pub(crate) struct VerifyDocument {
 
 impl Document for VerifyDocument {
     fn render(&self, output: &Output) -> Result<()> {
-        let damaged = self.report.damaged();
-        if damaged.is_empty() {
-            return output.write_text(&format!("{} intact\n", counted(self.report.checked(), "checkpoint")));
+        let (damaged, files) = (self.report.damaged(), self.report.damaged_files());
+        if damaged.is_empty() && files.is_empty() {
+            let checkpoints = counted(self.report.checked(), "checkpoint");
+            let files = match self.report.files_checked() {
+                0 => String::new(),
+                n => format!(" and {}", counted(n, "stored file content")),
+            };
+            return output.write_text(&format!("{checkpoints}{files} intact\n"));
         }
         let line = |damage: &Damage| format!("{} ({})\n", clean(&damage.to_string()), damage.reason_code());
-        output.write_text(&damaged.iter().map(line).collect::<String>())
+        let mut text: String = damaged.iter().map(line).collect();
+        let reason = ReasonCode::CheckpointIntegrityMismatch;
+        text.extend(files.iter().map(|file| format!("{} ({reason})\n", clean(&file.to_string()))));
+        output.write_text(&text)
     }
 
     fn error(&self) -> Option<CommandError> {
-        let first = self.report.damaged().first()?;
-        let n = counted(self.report.damaged().len() as u64, "damaged value");
+        let (damaged, files) = (self.report.damaged(), self.report.damaged_files());
+        if damaged.is_empty() && files.is_empty() {
+            return None;
+        }
+        let first = damaged.first().map_or(ReasonCode::CheckpointIntegrityMismatch, Damage::reason_code);
+        let n = counted((damaged.len() + files.len()) as u64, "damaged value");
         let message = format!("{n} found in {}", counted(self.report.checked(), "checkpoint"));
-        let error = CommandError::new(first.reason_code(), message).with_exit(Exit::Damaged);
+        let error = CommandError::new(first, message).with_exit(Exit::Damaged);
         Some(error.with_hint("run `milepost doctor` to see what can be repaired"))
     }
 }

@@ -120,6 +120,19 @@ impl Milepost {
         self.collect_and_evict(None)
     }
 
+    /// Removes the contents that nothing refers to, and evicts those of the oldest snapshots if the rest exceeds
+    /// the limit.
+    pub(super) fn collect_files_within_limit(&self) -> Result<CollectReport, Error> {
+        let limit = self.settings.store_limits.max_file_bytes;
+        let mut report = self.collect_files()?;
+        if limit > 0 && self.store.blob_bytes()? > limit {
+            let evicted = self.evict_files(limit)?;
+            report.removed += evicted.removed;
+            report.bytes_freed += evicted.bytes_freed;
+        }
+        Ok(report)
+    }
+
     /// Evicts the contents of the oldest snapshots until all contents take at most this number of bytes. The
     /// newest snapshot of each worktree keeps its contents.
     pub(super) fn evict_files(&self, most: u64) -> Result<CollectReport, Error> {

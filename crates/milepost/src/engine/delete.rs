@@ -13,6 +13,8 @@ impl Milepost {
         let before = self.store.info()?.bytes;
         let ours = self.points_into(run);
         self.store.delete_run(run, None)?;
+        // The run is already deleted. If its files cannot be removed now, `prune` does it.
+        let _ = self.collect_files();
         if ours {
             self.clear_dangling_pointer();
         }

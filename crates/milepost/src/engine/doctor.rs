@@ -104,7 +104,7 @@ impl Milepost {
         let named = found.problems.iter().filter(|p| p.kind == ProblemKind::Record).count();
         report.problems.extend(found.problems.into_iter().map(|p| diagnosis(p, &left, fix)));
         match self.verify(&VerifyScope::Store, progress) {
-            Ok(VerifyReport { checked, damaged }) => {
+            Ok(VerifyReport { checked, damaged, damaged_files, .. }) => {
                 report.checked = checked;
                 // The inspection above has already reported damaged records and lost writes. Without `fix`,
                 // it has also reported damaged headers and marks.
@@ -117,6 +117,12 @@ impl Milepost {
                     let message = damage.to_string();
                     let reason = Error::Damaged(Box::new(damage)).reason();
                     report.problems.push(Diagnosis::new(reason, message, fix, false));
+                }
+                for file in damaged_files {
+                    let fix =
+                        "checkpoints and all other files are intact; a new checkpoint stores the file again";
+                    let reason = ReasonCode::CheckpointIntegrityMismatch;
+                    report.problems.push(Diagnosis::new(reason, file.to_string(), fix, false));
                 }
             }
             Err(Error::Store(StoreError::Damaged(_))) if pages => return Ok(report),

@@ -50,7 +50,9 @@ pub(crate) mod start;
 pub(crate) mod state;
 mod summary;
 pub(crate) mod transfer;
+mod transfer_files;
 mod verify;
+mod verify_files;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -82,7 +84,7 @@ pub(crate) use start::{IfCompleted, StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
 pub use transfer::CopyReport;
-pub use verify::{VerifyReport, VerifyScope};
+pub use verify::{DamagedFile, VerifyReport, VerifyScope};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -131,6 +133,8 @@ options! {
         pub(crate) redaction: Redaction,
         /// Values that look like secrets but are not replaced.
         pub(crate) redaction_allow: AllowList,
+        /// Whether files that contain secrets may leave the store in copies and bundles.
+        pub(crate) files_with_secrets: bool [internal],
         /// The policy for resuming runs.
         pub(crate) resume: ResumePolicy [internal],
         /// The pointer file, which also contains the current checkpoint's id.

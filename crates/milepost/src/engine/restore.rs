@@ -179,8 +179,8 @@ impl ContentSource for StoreSource<'_> {
 
 impl Worktree<'_> {
     fn target(&self) -> RestoreTarget {
-        let folder = crate::snapshot::worktree_folder(&self.root, self.repository.as_ref());
-        RestoreTarget::new(self.root.clone(), folder.join("restore"))
+        let folder = crate::snapshot::restore_folder(&self.root, self.repository.as_ref());
+        RestoreTarget::new(self.root.clone(), folder)
     }
 
     /// Completes or rolls back a restore that was interrupted. Returns what happened, for the user.

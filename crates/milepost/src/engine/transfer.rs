@@ -34,6 +34,10 @@ pub struct CopyReport {
     pub(crate) runs: u64,
     /// Runs whose record or one of whose checkpoints could not be copied, and why.
     pub(crate) skipped: Vec<(String, String)>,
+    /// Number of file contents that were copied.
+    pub(crate) files: u64,
+    /// Number of file contents that were not copied because they contain secrets.
+    pub(crate) files_with_secrets: u64,
 }
 
 impl CopyReport {
@@ -129,6 +133,7 @@ impl Milepost {
             to.copy_run_record(record, items, self.events_of(&record.run_id)?)?;
             to.copy_messages(&record.run_id, &self.messages_of(&record.run_id)?)?;
         }
+        self.copy_files(to, &mut report)?;
         Ok(report)
     }
 

@@ -4,7 +4,7 @@ use super::Milepost;
 use super::lookup::PAGE;
 use super::reference::Reference;
 use crate::Error;
-use crate::model::RunId;
+use crate::model::{BlobId, RunId};
 use crate::store::{CheckpointFilter, Damage, EventQuery, HeaderQuery, LOSS_CAUSES, Part, Row, RunQuery};
 use derive_getters::Getters;
 
@@ -26,6 +26,38 @@ pub struct VerifyReport {
     pub(crate) checked: u64,
     /// The damage found.
     pub(crate) damaged: Vec<Damage>,
+    /// Number of file contents read.
+    pub(crate) files_checked: u64,
+    /// Damaged or missing file contents, and the files that they belong to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) damaged_files: Vec<DamagedFile>,
+}
+
+/// A damaged or missing file content.
+#[derive(Getters, Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct DamagedFile {
+    /// The content.
+    pub(crate) blob: BlobId,
+    /// What is wrong with it.
+    pub(crate) problem: String,
+    /// The files that have this content: checkpoint and path. At most 20 of them.
+    pub(crate) affected: Vec<(String, String)>,
+    /// Number of affected files.
+    pub(crate) affected_count: u64,
+}
+
+impl std::fmt::Display for DamagedFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.problem)?;
+        for (n, (checkpoint, path)) in self.affected.iter().enumerate() {
+            write!(f, "{} {path} in {checkpoint}", if n == 0 { "; affects" } else { "," })?;
+        }
+        match self.affected_count - self.affected.len() as u64 {
+            0 if self.affected.is_empty() => f.write_str("; no checkpoint refers to it"),
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
 }
 
 impl Milepost {
@@ -37,10 +69,15 @@ impl Milepost {
                 // Look it up again if it was removed in the meantime: `latest` then names another
                 // checkpoint.
                 while !self.verify_row(self.locate(reference, run.as_ref())?, &mut report)? {}
+                let entry = self.find(reference, run.as_ref());
+                self.verify_files(Some(entry.into_iter().collect()), &mut report)?;
             }
             VerifyScope::Run(run) => {
                 self.stored_run(run)?;
                 self.verify_run(run, &mut report, progress)?;
+                let rows = self.rows(HeaderQuery::default().run(run), PAGE);
+                let entries = rows.filter_map(|row| row.ok().and_then(Row::intact)).collect();
+                self.verify_files(Some(entries), &mut report)?;
             }
             VerifyScope::Store => {
                 for row in self.store.runs(&RunQuery::default())? {
@@ -50,6 +87,7 @@ impl Milepost {
                 for row in self.store.headers(&stray)? {
                     self.verify_row(row, &mut report)?;
                 }
+                self.verify_files(None, &mut report)?;
                 report.damaged.extend(self.store.events(&EventQuery::default())?.damaged);
                 let lost = self.store.lost_writes()?;
                 if lost > 0 {

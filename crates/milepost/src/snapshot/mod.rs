@@ -93,6 +93,11 @@ pub(crate) fn worktree_folder(root: &Path, repository: Option<&Repository>) -> P
     }
 }
 
+/// The folder for the journals of restores in a worktree.
+pub fn restore_folder(root: &Path, repository: Option<&Repository>) -> PathBuf {
+    worktree_folder(root, repository).join("restore")
+}
+
 /// Identifies a worktree in the names of roots: a hash of its path.
 pub(crate) fn worktree_key(root: &Path) -> String {
     blake3::hash(bytes_of(root)).to_hex()[..16].to_owned()

@@ -88,6 +88,8 @@ impl Milepost {
             }
         }
         if !request.dry_run && !busy {
+            let collected = self.collect_files_within_limit();
+            report.failed.extend(collected.err().map(|error| PruneFailure { run_id: None, error }));
             self.compress_old(request.run.as_ref(), &mut report);
             let compacted = self.store.maintain(Maintenance::Compact);
             report.failed.extend(compacted.err().map(|e| PruneFailure { run_id: None, error: e.into() }));
@@ -95,11 +97,13 @@ impl Milepost {
         let planned = |plans: &[RunPlan]| plans.iter().flat_map(|plan| &plan.steps).map(bytes_freed).sum();
         // Measure the store again only if its size is limited: with many files, this takes a while.
         if request.run.is_none() && self.settings.store_limits.max_bytes > 0 {
-            let mut bytes = if request.dry_run {
+            let bytes = if request.dry_run {
                 before.saturating_sub(planned(&plans))
             } else {
                 self.store.info()?.bytes
             };
+            // Files have a limit of their own.
+            let mut bytes = bytes.saturating_sub(self.store.blob_bytes()?);
             self.reduce_ended_runs(&mut plans, &mut bytes, &mut report)?;
         }
         report.bytes_freed =

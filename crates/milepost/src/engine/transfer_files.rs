@@ -1,0 +1,123 @@
+//! Copy: copies the contents of files to another store. Contents in which secrets are found stay, unless the
+//! settings allow them to leave.
+
+use std::collections::BTreeSet;
+
+use super::Milepost;
+use super::lookup::PAGE;
+use super::transfer::CopyReport;
+use crate::Error;
+use crate::model::BlobId;
+use crate::snapshot::manifest;
+use crate::store::{Commit, HeaderQuery, RunQuery, StoreError, WriteDecision};
+
+/// Contents are passed on when this many bytes have been read.
+const BATCH: usize = 8 << 20;
+
+impl Milepost {
+    /// Copies the files of all checkpoints, and the newest snapshot of each worktree.
+    pub(super) fn copy_files(&self, to: &Milepost, report: &mut CopyReport) -> Result<(), Error> {
+        let runs = self.store.runs(&RunQuery::default())?;
+        let roots = self.store.blob_roots()?;
+        let mut manifests: BTreeSet<BlobId> = roots.iter().map(|(_, id)| *id).collect();
+        for run in &runs {
+            for row in self.rows(HeaderQuery::default().run(&run.run_id), PAGE) {
+                manifests.extend(row?.intact().into_iter().flat_map(|entry| entry.header.manifests));
+            }
+        }
+        if manifests.is_empty() {
+            return Ok(());
+        }
+        let mut wanted = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        for id in manifests {
+            self.add_references(id, &mut seen, &mut wanted)?;
+        }
+        self.send_contents(&seen, &mut |contents| to.store.put_blobs(contents), None)?;
+        let missing = to.store.missing_blobs(&wanted.into_iter().collect::<Vec<_>>())?;
+        self.send_contents(
+            &missing.into_iter().collect(),
+            &mut |contents| to.store.put_blobs(contents),
+            Some(report),
+        )?;
+        // A root of the other store is newer than a copy.
+        let known = to.store.blob_roots()?;
+        let new: Vec<_> =
+            roots.into_iter().filter(|(name, _)| !known.iter().any(|(known, _)| known == name)).collect();
+        let Some(run) = runs.first().filter(|_| !new.is_empty()) else { return Ok(()) };
+        to.write(&run.run_id, &mut |view| {
+            let Some(record) = &view.record else { return WriteDecision::NoChange };
+            let mut commit = Commit::new(record.clone());
+            commit.roots.clone_from(&new);
+            WriteDecision::Commit(Box::new(commit))
+        })?;
+        Ok(())
+    }
+
+    /// Adds a manifest, those that it is based on, and the contents that they list.
+    pub(super) fn add_references(
+        &self,
+        manifest: BlobId,
+        manifests: &mut BTreeSet<BlobId>,
+        contents: &mut BTreeSet<BlobId>,
+    ) -> Result<(), Error> {
+        let mut next = Some(manifest);
+        while let Some(id) = next.take().filter(|id| !manifests.contains(id)) {
+            let bytes = match self.store.blob(&id) {
+                Ok(bytes) => bytes,
+                // `verify` reports it.
+                Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => break,
+                Err(e) => return Err(e.into()),
+            };
+            let Ok(part) = manifest::parse(&bytes) else { break };
+            manifests.insert(id);
+            let (base, listed) = part.references();
+            contents.extend(listed);
+            next = base;
+        }
+        Ok(())
+    }
+
+    /// Reads contents and passes them on in batches. With a report, omits contents with secrets.
+    pub(super) fn send_contents(
+        &self,
+        ids: &BTreeSet<BlobId>,
+        send: &mut dyn FnMut(&[&[u8]]) -> Result<(), StoreError>,
+        mut report: Option<&mut CopyReport>,
+    ) -> Result<(), Error> {
+        let (mut batch, mut size) = (Vec::new(), 0);
+        let mut flush = |batch: &mut Vec<Vec<u8>>| {
+            let contents: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+            let sent = if contents.is_empty() { Ok(()) } else { send(&contents) };
+            batch.clear();
+            sent
+        };
+        for id in ids {
+            let bytes = match self.store.blob(id) {
+                Ok(bytes) => bytes,
+                Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => continue,
+                Err(e) => return Err(e.into()),
+            };
+            if let Some(report) = &mut report {
+                if self.keeps_at_home(&bytes) {
+                    report.files_with_secrets += 1;
+                    continue;
+                }
+                report.files += 1;
+            }
+            size += bytes.len();
+            batch.push(bytes);
+            if size >= BATCH {
+                flush(&mut batch)?;
+                size = 0;
+            }
+        }
+        Ok(flush(&mut batch)?)
+    }
+
+    /// Whether a content must not leave the store, because it contains secrets.
+    pub(super) fn keeps_at_home(&self, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        !self.settings.files_with_secrets && self.settings.redaction_allow.redact_text(&text).is_some()
+    }
+}
