@@ -104,8 +104,8 @@ fn decode(row: &SqlRow<'_>) -> Result<StoredRow> {
 
 /// The row of a blob; `None` if there is none.
 pub(super) fn find(tx: &Connection, id: &BlobId) -> Result<Option<std::result::Result<BlobRow, Damage>>> {
-    let select = format!("SELECT {COLUMNS} FROM blob WHERE id = ?1");
-    let found = tx.prepare_cached(&select)?.query_row([&id.as_bytes()[..]], decode).optional()?;
+    let select = "SELECT id, pack, offset, length, size, checksum FROM blob WHERE id = ?1";
+    let found = tx.prepare_cached(select)?.query_row([&id.as_bytes()[..]], decode).optional()?;
     Ok(found.map(|stored| stored.row))
 }
 
