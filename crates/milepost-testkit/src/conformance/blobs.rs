@@ -103,7 +103,7 @@ pub fn contents_come_back(store: &dyn Store) {
 /// Many small blobs in one put all come back.
 pub fn many_small_ones(store: &dyn Store) {
     let contents: Vec<_> =
-        (0..700).map(|n| format!("small {n} {}", text(n * 7, n as u64)).into_bytes()).collect();
+        (0..300).map(|n| format!("small {n} {}", text(n * 12, n as u64)).into_bytes()).collect();
     let ids = put(store, &contents);
     assert_eq!(store.missing_blobs(&ids).unwrap(), []);
     for content in &contents {

@@ -26,6 +26,7 @@ fn the_stores_own_files_are_no_work() {
         ("m.db", true),
         ("m.db-wal", true),
         ("m.db-owners/r.lock", true),
+        ("m.db-blobs/ab/x", true),
         ("m.dbx", false),
         ("sub/m.db", false),
         ("a.rs", false),

@@ -74,6 +74,9 @@ impl BlobFolder {
     pub(crate) fn list(&self, after: Option<&BlobId>, limit: usize) -> io::Result<Vec<BlobFile>> {
         let limit = if limit == 0 { usize::MAX } else { limit };
         let mut files = Vec::new();
+        if !self.root.exists() {
+            return Ok(files);
+        }
         for first in after.map_or(0, |id| id.as_bytes()[0])..=u8::MAX {
             let subfolder = self.subfolder(first);
             let mut found = Vec::new();
@@ -103,6 +106,9 @@ impl BlobFolder {
     /// Temporary files that a crash left.
     pub(crate) fn leftover_temp_files(&self) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
+        if !self.root.exists() {
+            return Ok(found);
+        }
         let subfolders = (0..=u8::MAX).map(|first| self.subfolder(first));
         for folder in [self.root.clone()].into_iter().chain(subfolders) {
             found.extend(if_exists(atomic::leftover_temp_files(&folder))?.into_iter().flatten());

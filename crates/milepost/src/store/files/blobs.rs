@@ -21,6 +21,9 @@ use crate::store::{
 /// Maximum length of a file. A frame is slightly longer than a content that does not compress.
 const FILE_LIMIT: u64 = BLOB_LIMIT + (1 << 20);
 
+/// Maximum number of files written while the lock is held, so that other writers do not wait long.
+const FILES_PER_LOCK: usize = 64;
+
 /// The content of `.store/blob-bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counter {
@@ -41,15 +44,19 @@ impl FilesStore {
         self.root.join(OWN_FOLDER).join("blob-bytes")
     }
 
-    /// Stores blobs and syncs them.
+    /// Stores blobs and syncs them. Releases the lock between batches, because every file takes a sync.
     pub(super) fn write_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
+        let contents = blob_codec::identify(contents)?;
+        contents.chunks(FILES_PER_LOCK).try_for_each(|batch| self.write_batch(batch))
+    }
+
+    fn write_batch(&self, contents: &[(BlobId, &[u8])]) -> Result<(), StoreError> {
         let folder = self.blob_folder();
         let failed = |e| self.write_error(folder.root(), e);
-        let contents = blob_codec::identify(contents)?;
         let is_missing = |id: &BlobId| folder.length(id).is_none_or(|length| length == 0);
         let mut frames = BTreeMap::new();
         let compress_missing = |frames: &mut BTreeMap<BlobId, Vec<u8>>| {
-            for (id, content) in &contents {
+            for (id, content) in contents {
                 if is_missing(id) && !frames.contains_key(id) {
                     frames.insert(*id, blob_codec::compress(content).map_err(failed)?);
                 }

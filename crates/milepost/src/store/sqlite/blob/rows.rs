@@ -104,8 +104,8 @@ fn decode(row: &SqlRow<'_>) -> Result<StoredRow> {
 
 /// The row of a blob; `None` if there is none.
 pub(super) fn find(tx: &Connection, id: &BlobId) -> Result<Option<std::result::Result<BlobRow, Damage>>> {
-    let select = format!("SELECT {COLUMNS} FROM blob WHERE id = ?1");
-    let found = tx.prepare_cached(&select)?.query_row([&id.as_bytes()[..]], decode).optional()?;
+    let select = "SELECT id, pack, offset, length, size, checksum FROM blob WHERE id = ?1";
+    let found = tx.prepare_cached(select)?.query_row([&id.as_bytes()[..]], decode).optional()?;
     Ok(found.map(|stored| stored.row))
 }
 
@@ -305,4 +305,45 @@ pub(super) fn delete_damaged_roots(tx: &Connection) -> Result<u64> {
 /// Removes a root. Returns whether it existed.
 pub(super) fn drop_root(tx: &Connection, name: &str) -> Result<bool> {
     Ok(tx.prepare_cached("DELETE FROM blob_root WHERE name = ?1")?.execute([name])? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_claims_an_enormous_size_is_damaged() {
+        let tx = Connection::open_in_memory().unwrap();
+        tx.execute_batch(crate::store::sqlite::schema::TABLES).unwrap();
+        let id = BlobId::of(b"content");
+        let row = BlobRow { id, place: Place::File, length: 7, size: 7 };
+        put(&tx, &row).unwrap();
+        assert_eq!(find(&tx, &id).unwrap().unwrap().unwrap(), row);
+        // These rows have the right checksum, as a hostile store could have them.
+        for (length, size) in [(7, BLOB_LIMIT + 1), (1 << 40, 1 << 40), (u64::MAX, u64::MAX), (8, 7)] {
+            put(&tx, &BlobRow { length, size, ..row }).unwrap();
+            assert!(find(&tx, &id).unwrap().unwrap().is_err(), "{length} of {size}");
+        }
+        tx.execute("INSERT INTO blob_pack (n, data) VALUES (1, zeroblob(?1))", [PACK_LIMIT + 1]).unwrap();
+        assert_eq!(read_piece(&tx, 1, 0, 7).unwrap(), None, "a pack that is too large is not read");
+        assert_eq!(read_piece(&tx, 2, 0, 7).unwrap(), None, "no such pack");
+    }
+
+    #[test]
+    fn pieces_are_packed_up_to_a_size() {
+        let tx = Connection::open_in_memory().unwrap();
+        tx.execute_batch(crate::store::sqlite::schema::TABLES).unwrap();
+        let mut packs_written = PackWriter::new(&tx);
+        let pieces: Vec<_> = (0..9_u8).map(|n| vec![n; 100 * 1024]).collect();
+        for piece in &pieces {
+            packs_written.add(BlobId::of(piece), piece, piece.len() as u64).unwrap();
+        }
+        packs_written.finish().unwrap();
+        assert_eq!(packs(&tx).unwrap().len(), 5, "two pieces of 100 KiB fit into a pack");
+        for piece in &pieces {
+            let row = find(&tx, &BlobId::of(piece)).unwrap().unwrap().unwrap();
+            let Place::Pack { n, offset } = row.place else { panic!("{row:?}") };
+            assert_eq!(read_piece(&tx, n, offset, row.length).unwrap().as_ref(), Some(piece));
+        }
+    }
 }
