@@ -1,1 +1,0 @@
-//! Faults at every file operation.

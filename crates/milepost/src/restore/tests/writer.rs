@@ -1,1 +1,0 @@
-//! Programs that write files while they are restored.
