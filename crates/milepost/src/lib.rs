@@ -52,6 +52,7 @@ pub mod interop;
 pub mod model;
 mod owner;
 mod redact;
+mod restore;
 mod resume;
 mod retain;
 mod run;

@@ -123,7 +123,7 @@ fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
 
 /// Copies the permissions of the replaced file, and its group if that is permitted.
 #[cfg(unix)]
-fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
+pub(crate) fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let mut bits = replaced.mode() & 0o777;
     let group = rustix::fs::Gid::from_raw(replaced.gid());
@@ -135,7 +135,7 @@ fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
+pub(crate) fn copy_permissions(replaced: &fs::Metadata, file: &File) -> io::Result<()> {
     file.set_permissions(replaced.permissions())
 }
 
