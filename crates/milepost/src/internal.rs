@@ -77,6 +77,11 @@ pub mod redact {
     pub use crate::redact::{json, text};
 }
 
+/// File changes that are applied to a worktree without losing a byte, and undone.
+pub mod restore {
+    pub use crate::restore::*;
+}
+
 /// Sealing and verification of checkpoints, and strict JSON.
 pub mod seal {
     pub use crate::seal::*;
