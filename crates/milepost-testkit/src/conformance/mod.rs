@@ -74,7 +74,10 @@ macro_rules! __each_rule {
                     consuming_more_than_shown_is_refused
                 }
                 messages::{are_appended_in_order, survive_other_commits, are_deleted_with_the_run, too_many_at_once_are_refused}
-                events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
+                events::{
+                    come_in_order, continue_after_a_cursor, follow_by_cursor, unknown_and_old_cursors_are_accepted,
+                    limit_takes_the_newest, are_bounded, are_bounded_in_one_commit
+                }
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
                 listing::{
                     runs_by_newest_write, runs_in_pages, headers_in_pages, headers_across_runs,

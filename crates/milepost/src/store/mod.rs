@@ -6,6 +6,7 @@ mod blob;
 mod check;
 mod commit;
 mod error;
+mod event_cursor;
 pub(crate) mod files;
 #[cfg(feature = "sqlite")]
 pub(crate) mod frame;
@@ -33,6 +34,7 @@ pub use commit::{
     Commit, CommitLookup, Decide, MESSAGES_PER_COMMIT, Receipt, RunDetails, RunView, Slot, WriteDecision,
 };
 pub use error::StoreError;
+pub use event_cursor::EventCursor;
 pub use identity::{ForeignReason, StoreTrust, check_trust};
 pub use maintenance::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreInfo};
 pub use opener::{LocalLayout, StoreOpener, register};
@@ -90,7 +92,8 @@ pub trait Store: Send + Sync {
     /// Reads one sealed document. The caller verifies the seal.
     fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError>;
 
-    /// Lists events.
+    /// Lists events, each with its cursor. The order of cursors is known to the store only. A cursor whose event
+    /// was removed still works, and so does the cursor of a run that was deleted since.
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
 
     /// Lists the messages of a run, oldest first. A damaged message is reported in its place. Returns an empty

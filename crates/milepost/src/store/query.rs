@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use derive_getters::Getters;
 use jiff::Timestamp;
 
-use super::Damage;
+use super::{Damage, EventCursor};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord, Status};
 use crate::seal::Header;
 
@@ -197,10 +197,17 @@ options! {
     pub struct EventQuery<'a> {
         /// Only events of this run.
         pub run: Option<&'a RunId>,
-        /// Only events after this position.
-        pub after: u64 [number],
+        /// Only events after this position; all events if it is missing.
+        pub after: Option<&'a EventCursor>,
         /// Maximum number of the newest events to list; 0 for no limit.
         pub limit: usize [number],
+    }
+}
+
+impl EventQuery<'_> {
+    /// The number of the position to start after, in a store that numbers its events.
+    pub(super) fn after_position(&self) -> u64 {
+        self.after.map_or(0, EventCursor::position)
     }
 }
 
@@ -208,8 +215,9 @@ options! {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EventPage {
-    /// Events with their positions.
-    pub events: Vec<(u64, Event)>,
+    /// Events with their positions. To continue after this page, pass the last of them as
+    /// `EventQuery::after`.
+    pub events: Vec<(EventCursor, Event)>,
     /// Damage to events that could not be read.
     pub damaged: Vec<Damage>,
 }

@@ -19,7 +19,7 @@ use crate::engine::{Kind, World, open, run};
 
 impl World {
     fn events_of(&self, kind: EventType) -> Vec<String> {
-        let events = self.mp.events(Some(&run("r")), 0, 0).unwrap().events;
+        let events = self.mp.events(Some(&run("r")), None, 0).unwrap().events;
         events.into_iter().filter(|e| e.kind == kind).map(|e| e.data.get().to_owned()).collect()
     }
 }

@@ -10,10 +10,10 @@ use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
 use milepost::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::Sealed;
 use milepost::store::{
-    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Damage, Decide, EventPage, EventQuery,
-    HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunDetails,
-    RunQuery, RunRow, RunView, Slot, Store, StoreError, StoreInfo, StoreOpener, StoreUrl, StoredRun,
-    WriteDecision, register,
+    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Damage, Decide, EventCursor, EventPage,
+    EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row,
+    RunDetails, RunQuery, RunRow, RunView, Slot, Store, StoreError, StoreInfo, StoreOpener, StoreUrl,
+    StoredRun, WriteDecision, register,
 };
 use milepost::{Milepost, Save, Status};
 
@@ -261,12 +261,15 @@ impl Store for ToyStore {
         let tables = self.lock();
         let runs = tables.runs.iter().filter(|(run, _)| query.run.is_none_or(|only| only == *run));
         let all = runs.flat_map(|(_, stored)| stored.events.iter().cloned());
-        let mut page = EventPage::default();
-        page.events = all.filter(|(position, _)| *position > query.after).collect();
-        page.events.sort_by_key(|(position, _)| *position);
+        let after = query.after.and_then(|after| after.as_str().parse().ok()).unwrap_or(0);
+        let mut found: Vec<_> = all.filter(|(position, _)| *position > after).collect();
+        found.sort_by_key(|(position, _)| *position);
         if query.limit > 0 {
-            page.events.drain(..page.events.len().saturating_sub(query.limit));
+            found.drain(..found.len().saturating_sub(query.limit));
         }
+        let mut page = EventPage::default();
+        let cursor = |position: u64| EventCursor::new(format!("{position:05}"));
+        page.events = found.into_iter().map(|(position, event)| (cursor(position), event)).collect();
         Ok(page)
     }
 

@@ -32,9 +32,9 @@ use self::state::{RowRef, RunLog};
 use super::identity::{self, ForeignReason};
 use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
-    DETAILS_WERE_SHOWN, Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport,
-    OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo,
-    StoreUrl, StoredRun, WriteDecision,
+    DETAILS_WERE_SHOWN, Damage, Decide, EventCursor, EventPage, EventQuery, HeaderQuery, Maintenance,
+    MaintenanceReport, OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError,
+    StoreInfo, StoreUrl, StoredRun, WriteDecision,
 };
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
@@ -272,18 +272,20 @@ impl Store for FilesStore {
     }
 
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
-        let mut page = EventPage::default();
+        let (mut page, mut events) = (EventPage::default(), Vec::new());
+        let after = query.after_position();
         for (run, log) in &self.load_queried(query.run)? {
-            page.events.extend(log.events.iter().filter(|(at, _)| *at > query.after).cloned());
+            events.extend(log.events.iter().filter(|(at, _)| *at > after).cloned());
             if log.is_lossy() {
                 let found = format!("{} damaged lines", log.lost + log.trailing);
                 page.damaged.push(Damage::integrity(Part::Log, "intact lines", found).at(Some(run), None));
             }
         }
-        page.events.sort_by_key(|(at, _)| *at);
-        if query.limit > 0 && page.events.len() > query.limit {
-            page.events.drain(..page.events.len() - query.limit);
+        events.sort_by_key(|(at, _)| *at);
+        if query.limit > 0 && events.len() > query.limit {
+            events.drain(..events.len() - query.limit);
         }
+        page.events = events.into_iter().map(|(at, event)| (EventCursor::at(at), event)).collect();
         Ok(page)
     }
 

@@ -141,8 +141,8 @@ fn search_rebuilt(
             entry.tail = Some(tail);
         }
         let after = loss.found.saturating_mul(EVENTS_PER_STAMP).saturating_add(EVENTS_PER_STAMP - 1);
-        if let Ok(page) = view.events(&EventQuery::default().run(run).after(after)) {
-            entry.events.extend(page.events);
+        if let Ok((_, events)) = view.numbered_events(&EventQuery::default().run(run), after) {
+            entry.events.extend(events);
         }
     }
     Ok(())
