@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use milepost::model::{Message, RunId};
+use milepost::model::{Message, RunId, WriteToken};
 use milepost::store::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, Receipt,
-    RetentionEntry, Row, RunQuery, RunRow, RunView, Store, StoreError, StoreInfo, StoredRun, WriteDecision,
+    CommittedWrite, Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport,
+    Receipt, RetentionEntry, Row, RunQuery, RunRow, RunView, Store, StoreError, StoreInfo, StoredRun,
+    WriteDecision,
 };
 
 use crate::rng::Rng;
@@ -24,8 +25,9 @@ macro_rules! forward {
     };
     ($this:ident, $name:ident => $store:expr, without body) => {
         forward! { @methods $this, $name => $store;
+            find_commit(run: &RunId, token: &WriteToken) -> Option<CommittedWrite>;
             run(run: &RunId) -> Option<StoredRun>;
-            runs(query: &RunQuery) -> Vec<RunRow>;
+            runs(query: &RunQuery<'_>) -> Vec<RunRow>;
             headers(query: &HeaderQuery<'_>) -> Vec<Row>;
             events(query: &EventQuery<'_>) -> EventPage;
             messages(run: &RunId) -> Vec<Result<Message, Damage>>;

@@ -15,6 +15,7 @@ pub mod marks;
 pub mod messages;
 pub mod order;
 pub mod record;
+pub mod tokens;
 pub mod write;
 
 use milepost::store::Store;
@@ -79,8 +80,9 @@ macro_rules! __each_rule {
                     limit_takes_the_newest, are_bounded, are_bounded_in_one_commit
                 }
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
+                tokens::{found_after_the_commit, not_found_after_a_refusal, belong_to_one_run}
                 listing::{
-                    runs_by_newest_write, runs_in_pages, headers_in_pages, headers_across_runs,
+                    runs_by_newest_write, runs_in_pages, runs_of_a_project, headers_in_pages, headers_across_runs,
                     positions_beyond_the_end
                 }
                 find::{
@@ -92,6 +94,7 @@ macro_rules! __each_rule {
                 concurrency::{many_writers_one_run, many_writers_many_runs, readers_beside_a_pruning_writer}
             }
             two {
+                tokens::{another_handle_finds_a_token}
                 concurrency::{
                     two_handles_see_each_other, two_handles_one_run, two_handles_many_runs, two_handles_prune_and_read
                 }

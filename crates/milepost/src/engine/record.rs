@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::bookkeeping::{enter_session, is_committed, open_record, remember_commit};
+use super::bookkeeping::{commit_with_token, enter_session, is_committed, open_record};
 use super::compose::OUTCOMES;
 use super::request::redact_changes;
 use super::{Due, Milepost, RunOptions, change};
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::clock::elapsed_ms;
 use crate::model::{Change, Item, RunId, RunRecord, Status, TaskStatus, WriteToken};
 use crate::redact::Redaction;
-use crate::store::{Commit, WriteDecision};
+use crate::store::WriteDecision;
 
 /// Maximum number of pending items. Beyond it, all but the newest outcomes are folded into the record, so
 /// that the cost of a write does not grow with the number of items.
@@ -78,13 +78,12 @@ impl Milepost {
             if record.status == Status::Completed && changes.iter().any(begins_task) {
                 record.reopen();
             }
-            remember_commit(&mut record, &token, 0, false);
             let (consume, push) = if full {
                 (known, fold_into_record(&mut record, items))
             } else {
                 (0, items.split_off(known))
             };
-            let mut commit = Commit::new(record);
+            let mut commit = commit_with_token(record, &token);
             commit.consume = consume;
             commit.push = push;
             commit.messages = messages;

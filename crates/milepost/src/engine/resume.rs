@@ -5,6 +5,7 @@
 use serde_json::json;
 
 use super::bookkeeping::event;
+use super::start::age_of_work;
 use super::{Milepost, Reference, RunDetail, RunSummary, ShownCheckpoint, StartOptions, StartedRun, change};
 use crate::Error;
 use crate::ReasonCode;
@@ -132,6 +133,7 @@ impl Milepost {
             record,
             outcomes: &[],
             owner: summary.owner,
+            age: summary.age,
             has_checkpoint: summary.checkpoints > 0,
             claim: claim_state(claimed_by.as_ref()),
             now: self.now(),
@@ -162,6 +164,7 @@ impl Milepost {
             record: &record,
             outcomes: &outcomes,
             owner: detail.summary.owner,
+            age: detail.summary.age,
             has_checkpoint: shown.is_some(),
             claim: claim_state(claimed_by.as_ref()),
             now: self.now(),
@@ -280,7 +283,8 @@ impl Milepost {
         let holds = match &state.row.record {
             _ if state.row.count > 0 => true,
             Ok(by) => {
-                by.is_open() && !matches!(self.liveness(by), Some(Liveness::Dead | Liveness::PresumedDead))
+                let liveness = || self.liveness(by, age_of_work(&state.row));
+                by.is_open() && !matches!(liveness(), Some(Liveness::Dead | Liveness::PresumedDead))
             }
             Err(_) => false,
         };

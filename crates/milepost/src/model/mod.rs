@@ -32,8 +32,7 @@ pub use components::{
     TaskStatus, TodoCompliance,
 };
 pub use event::{Event, EventType};
-pub(crate) use id::WriteToken;
-pub use id::{CheckpointId, IdError, RunId};
+pub use id::{CheckpointId, IdError, RunId, WriteToken};
 pub use interruption::{Interruption, InterruptionKind};
 pub use item::Item;
 pub(crate) use json::{FromRawJson, JsonPath};

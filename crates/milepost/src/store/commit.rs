@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use derive_getters::Getters;
 
 use super::{CheckpointEntry, StoreError};
-use crate::model::{BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
+use crate::model::{BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord, WriteToken};
 use crate::seal::Sealed;
 
 /// Maximum number of messages that one commit may add. Longer lists are copied in several commits.
@@ -112,6 +112,8 @@ pub struct Commit {
     /// Names that must not exist in the store yet as an id, a tag or an imported id. If one does, the
     /// commit is refused with `StoreError::Named`.
     pub new_names: Vec<String>,
+    /// The token by which the commit can be looked up. Set by `Commit::set_token`.
+    pub(super) token: Option<WriteToken>,
 }
 
 /// The queries that `Commit::validate` needs, inside the transaction that writes the commit.
@@ -141,6 +143,7 @@ impl Commit {
             blobs: Vec::new(),
             roots: Vec::new(),
             new_names: Vec::new(),
+            token: None,
         }
     }
 

@@ -5,6 +5,7 @@
 mod blob;
 mod check;
 mod commit;
+mod commit_token;
 mod error;
 mod event_cursor;
 pub(crate) mod files;
@@ -33,6 +34,7 @@ pub use check::{Damage, Part};
 pub use commit::{
     Commit, CommitLookup, Decide, MESSAGES_PER_COMMIT, Receipt, RunDetails, RunView, Slot, WriteDecision,
 };
+pub use commit_token::CommittedWrite;
 pub use error::StoreError;
 pub use event_cursor::EventCursor;
 pub use identity::{ForeignReason, StoreTrust, check_trust};
@@ -48,7 +50,7 @@ pub use reader::StoreReader;
 pub(crate) use repository::Repository;
 pub use url::StoreUrl;
 
-use crate::model::{BlobId, Message, RunId};
+use crate::model::{BlobId, Message, RunId, WriteToken};
 
 /// Default time that a writer waits for the lock.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -80,11 +82,20 @@ pub trait Store: Send + Sync {
     /// Requesting details that the view already has fails with `StoreError::Rules`.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError>;
 
+    /// Looks up the commit with this token, to find out whether a commit was applied whose reply was lost.
+    /// Returns `None` if it was not applied. A commit is found at least as long as the run's record lists it
+    /// among the recent ones; a store may keep tokens for longer. Only commits of this run are found.
+    fn find_commit(&self, run: &RunId, token: &WriteToken) -> Result<Option<CommittedWrite>, StoreError> {
+        let record = self.run(run)?.and_then(|stored| stored.row.record.ok());
+        Ok(record.and_then(|record| record.find_commit(token)))
+    }
+
     /// Reads one run.
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError>;
 
-    /// Lists runs, newest write first.
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
+    /// Lists runs, newest write first. `RunRow::age` is the time since that write by the store's clock, if the
+    /// store has one.
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError>;
 
     /// Lists headers with their marks, without bodies.
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError>;

@@ -2,10 +2,10 @@
 //! Callers cannot write through it, so every document passes redaction before it is stored.
 
 use super::{
-    Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo,
-    StoredRun,
+    CommittedWrite, Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError,
+    StoreInfo, StoredRun,
 };
-use crate::model::{Message, RunId};
+use crate::model::{Message, RunId, WriteToken};
 
 /// Reads a store. Each method does the same as the method of [`Store`] with that name.
 #[derive(Clone, Copy)]
@@ -18,8 +18,13 @@ impl StoreReader<'_> {
     }
 
     /// Lists runs, newest write first.
-    pub fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    pub fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         self.0.runs(query)
+    }
+
+    /// Looks up the commit with this token.
+    pub fn find_commit(&self, run: &RunId, token: &WriteToken) -> Result<Option<CommittedWrite>, StoreError> {
+        self.0.find_commit(run, token)
     }
 
     /// Lists headers with their marks.

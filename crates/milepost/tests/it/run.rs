@@ -44,7 +44,7 @@ impl Store for Full {
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
         self.0.run(run)
     }
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         self.0.runs(query)
     }
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {

@@ -217,10 +217,14 @@ impl Store for ToyStore {
         }))
     }
 
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         let tables = self.lock();
         let mut rows: Vec<_> = tables.runs.iter().map(|(run, stored)| stored.row(run)).collect();
         rows.retain(|row| query.before.is_none_or(|before| row.stamp < before));
+        if let Some(project) = query.project {
+            let id = |row: &RunRow| row.record.as_ref().ok().and_then(|record| record.project_id().clone());
+            rows.retain(|row| id(row).as_deref() == Some(project));
+        }
         rows.sort_by_key(|row| std::cmp::Reverse(row.stamp));
         rows.truncate(if query.limit == 0 { usize::MAX } else { query.limit });
         Ok(rows)

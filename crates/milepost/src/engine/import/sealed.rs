@@ -69,6 +69,9 @@ pub(super) fn write_sealed(
                 record.worktree.clone_from(&location.worktree);
                 record.user.clone_from(&location.user);
             }
+            if location.project_id.is_some() {
+                record.project_id.clone_from(&location.project_id);
+            }
             engine.copy_run_record(&record, sealed.items.clone(), events)?;
             engine.copy_messages(&run, &sealed.messages)?;
         }

@@ -229,9 +229,11 @@ impl Store for FilesStore {
         }))
     }
 
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         let mut logs = self.load_all()?;
-        logs.retain(|(_, log)| query.before.is_none_or(|before| log.highest_stamp() < before));
+        logs.retain(|(_, log)| {
+            query.before.is_none_or(|before| log.highest_stamp() < before) && query.lists(log.record.as_ref())
+        });
         logs.sort_by_key(|(_, log)| std::cmp::Reverse(log.highest_stamp()));
         if query.limit > 0 {
             logs.truncate(query.limit);

@@ -330,6 +330,7 @@ impl RunLog {
             Damage { kind, ..damage }
         });
         let latest = self.newest().map(|row| row.row(run));
-        RunRow { run_id: run.clone(), record, stamp: self.highest_stamp(), count: self.count(), latest }
+        let (stamp, count) = (self.highest_stamp(), self.count());
+        RunRow { run_id: run.clone(), record, stamp, count, latest, age: None }
     }
 }

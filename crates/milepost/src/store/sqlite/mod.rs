@@ -369,7 +369,7 @@ impl Store for SqliteStore {
         self.read(|view| view.run(run))
     }
 
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         self.read(|view| view.runs(query))
     }
 
