@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use milepost::model::{Message, RunId, WriteToken};
+use milepost::model::{Attachment, Message, RunId, WriteToken};
 use milepost::store::{
     CommittedWrite, Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport,
     Receipt, RetentionEntry, Row, RunQuery, RunRow, RunView, Store, StoreError, StoreInfo, StoredRun,
@@ -31,6 +31,7 @@ macro_rules! forward {
             headers(query: &HeaderQuery<'_>) -> Vec<Row>;
             events(query: &EventQuery<'_>) -> EventPage;
             messages(run: &RunId) -> Vec<Result<Message, Damage>>;
+            attachments(run: &RunId, checkpoint: Option<&str>) -> Vec<Result<Attachment, Damage>>;
             retention_entries(run: &RunId, newest: Option<u64>) -> Vec<RetentionEntry>;
             delete_run(run: &RunId, only_at: Option<u64>) -> bool;
             maintain(what: Maintenance<'_>) -> MaintenanceReport;

@@ -3,6 +3,7 @@
 //! one shared database at the same time. Must not depend on a path, damage data or inspect a store's
 //! internals: the store's own tests do that.
 
+pub mod attachments;
 pub mod bodies;
 pub mod concurrency;
 pub mod delete;
@@ -80,6 +81,11 @@ macro_rules! __each_rule {
                     limit_takes_the_newest, are_bounded, are_bounded_in_one_commit
                 }
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
+                attachments::{
+                    come_in_order, first_stays_unless_replaced, may_precede_the_checkpoint,
+                    are_removed_with_the_checkpoint, survive_earlier_drops, are_deleted_with_the_run,
+                    survive_other_commits, invalid_ones_are_refused
+                }
                 tokens::{found_after_the_commit, not_found_after_a_refusal, belong_to_one_run}
                 listing::{
                     runs_by_newest_write, runs_in_pages, runs_of_a_project, headers_in_pages, headers_across_runs,
@@ -95,6 +101,7 @@ macro_rules! __each_rule {
             }
             two {
                 tokens::{another_handle_finds_a_token}
+                attachments::{another_handle_sees_attachments}
                 concurrency::{
                     two_handles_see_each_other, two_handles_one_run, two_handles_many_runs, two_handles_prune_and_read
                 }

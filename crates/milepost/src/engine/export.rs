@@ -87,17 +87,27 @@ impl Milepost {
             Some(_) => (Vec::new(), Vec::new(), Vec::new()),
             None => (self.events_of(&what.run)?, self.messages_of(&what.run)?, state.items),
         };
+        let attachments = if what.only.is_none() { self.attachments_of(&what.run)? } else { Vec::new() };
+        let blobs = match what.format {
+            Format::Bundle => self.attached_blobs(&attachments)?,
+            _ => Vec::new(),
+        };
         report.exported = checkpoints.len() as u64;
         let run = ExportRun {
             record: &record,
             checkpoints: &checkpoints,
             events: &events,
             messages: &messages,
+            attachments: &attachments,
+            blobs: &blobs,
             items: &items,
         };
         match what.format {
             Format::Jsonl => {
                 report.lost_fields.extend(["marks", "events", "messages", "run"].map(ToOwned::to_owned));
+                if !attachments.is_empty() {
+                    report.lost_fields.insert("attachments".to_owned());
+                }
                 self.one_file(what, sealed::lines(&run), &mut report)?;
             }
             Format::Bundle => {

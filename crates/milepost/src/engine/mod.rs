@@ -3,6 +3,7 @@
 //! environment.
 
 pub(crate) mod agent_session;
+mod attachments;
 mod bookkeeping;
 #[cfg(feature = "brief")]
 pub(crate) mod brief;

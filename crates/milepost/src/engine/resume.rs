@@ -303,6 +303,9 @@ impl Milepost {
         if state.row.count > 0 || !state.items.is_empty() || !self.store.messages(run)?.is_empty() {
             return Ok(false);
         }
+        if !self.store.attachments(run, None)?.is_empty() {
+            return Ok(false);
+        }
         let parent = state.row.record.as_ref().ok().and_then(|record| record.parent.clone());
         if !self.store.delete_run(run, Some(state.row.stamp))? {
             return Ok(false);

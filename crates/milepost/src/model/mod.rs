@@ -2,6 +2,7 @@
 //! policies. The only behaviour is lossless reading and writing of JSON: unknown members and exact values
 //! are preserved. This module does no I/O, reads no clock and makes no decisions.
 
+mod attachment;
 pub(crate) mod blob;
 mod change;
 pub(crate) mod checkpoint;
@@ -20,6 +21,7 @@ pub(crate) mod schema;
 mod task;
 mod workspace;
 
+pub use attachment::{AttachedValue, Attachment};
 pub use blob::BlobId;
 pub use change::{Change, ContextChange, CriterionChange, StepChange, TaskChange};
 pub use checkpoint::Body;

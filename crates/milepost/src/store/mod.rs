@@ -2,6 +2,7 @@
 //! A write takes a pure decision about one run and applies it in one transaction. It is durable on return.
 //! A store receives headers and sealed bytes. It never re-serialises a body and contains no policy.
 
+pub(crate) mod attachment;
 mod blob;
 mod check;
 mod commit;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 pub use crate::seal::{Header, SealError, Sealed};
 pub use crate::trust::UserState;
+pub use attachment::{ATTACHED_PER_COMMIT, MAX_ATTACHED_VALUE};
 pub use blob::{BlobEntry, CollectReport, FindLiveBlobs, LiveBlobs};
 pub(crate) use check::DamageKind;
 pub use check::{Damage, Part};
@@ -50,7 +52,7 @@ pub use reader::StoreReader;
 pub(crate) use repository::Repository;
 pub use url::StoreUrl;
 
-use crate::model::{BlobId, Message, RunId, WriteToken};
+use crate::model::{Attachment, BlobId, Message, RunId, WriteToken};
 
 /// Default time that a writer waits for the lock.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -110,6 +112,19 @@ pub trait Store: Send + Sync {
     /// Lists the messages of a run, oldest first. A damaged message is reported in its place. Returns an empty
     /// list for a run that does not exist.
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError>;
+
+    /// Lists the attachments of one checkpoint, or of all checkpoints of a run if `checkpoint` is missing. They
+    /// are sorted by checkpoint, task path, task id and index. A damaged attachment is reported, after all intact
+    /// ones; if its key is damaged, only the list of the whole run reports it. Returns an empty list for a run
+    /// that does not exist.
+    ///
+    /// Attachments are removed with their run, and by the commit that drops the checkpoint with their id. A
+    /// commit applies its drops before it adds attachments.
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError>;
 
     /// Lists the fields that retention needs, for all intact checkpoints of a run, oldest first. With
     /// `newest`, only that many of the newest headers have to be verified: retention does not depend on what

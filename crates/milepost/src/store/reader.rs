@@ -5,7 +5,7 @@ use super::{
     CommittedWrite, Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError,
     StoreInfo, StoredRun,
 };
-use crate::model::{Message, RunId, WriteToken};
+use crate::model::{Attachment, Message, RunId, WriteToken};
 
 /// Reads a store. Each method does the same as the method of [`Store`] with that name.
 #[derive(Clone, Copy)]
@@ -45,6 +45,15 @@ impl StoreReader<'_> {
     /// Lists the messages of a run, oldest first.
     pub fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
         self.0.messages(run)
+    }
+
+    /// Lists the attachments of one checkpoint, or of all checkpoints of a run.
+    pub fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        self.0.attachments(run, checkpoint)
     }
 
     /// Returns the store's address, size and warning.

@@ -62,6 +62,13 @@ impl Store for Full {
     ) -> Result<Vec<Result<milepost::model::Message, milepost::store::Damage>>, StoreError> {
         self.0.messages(run)
     }
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<milepost::model::Attachment, milepost::store::Damage>>, StoreError> {
+        self.0.attachments(run, checkpoint)
+    }
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         self.0.retention_entries(run, newest)
     }

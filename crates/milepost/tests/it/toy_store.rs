@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
-use milepost::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
+use milepost::model::{Attachment, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::Sealed;
 use milepost::store::{
     CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Damage, Decide, EventCursor, EventPage,
@@ -56,6 +56,8 @@ struct ToyRun {
     checkpoints: BTreeMap<u64, (Sealed, Marks)>,
     items: Vec<Item>,
     messages: Vec<Message>,
+    /// Attachments by checkpoint, task and index.
+    attachments: BTreeMap<(String, String, i64), Attachment>,
     events: Vec<(u64, Event)>,
 }
 
@@ -164,6 +166,7 @@ impl Tables {
             checkpoints: BTreeMap::new(),
             items: Vec::new(),
             messages: Vec::new(),
+            attachments: BTreeMap::new(),
             events: Vec::new(),
         });
         stored.record = commit.record;
@@ -177,7 +180,18 @@ impl Tables {
                 checkpoint.1 = marks;
             }
         }
-        stored.checkpoints.retain(|sequence, _| !commit.drops.contains(sequence));
+        for sequence in &commit.drops {
+            if let Some((sealed, _)) = stored.checkpoints.remove(sequence) {
+                let id = sealed.header().snapshot_id().as_str();
+                stored.attachments.retain(|(checkpoint, ..), _| checkpoint != id);
+            }
+        }
+        for one in commit.attachments {
+            let key = (one.checkpoint().clone(), one.task_id().clone(), one.index());
+            if one.replace() || !stored.attachments.contains_key(&key) {
+                stored.attachments.insert(key, one);
+            }
+        }
         stored.items.drain(..commit.consume);
         stored.items.extend(commit.push);
         stored.messages.extend(commit.messages);
@@ -280,6 +294,19 @@ impl Store for ToyStore {
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
         let tables = self.lock();
         Ok(tables.runs.get(run).map_or_else(Vec::new, |run| run.messages.iter().cloned().map(Ok).collect()))
+    }
+
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        let tables = self.lock();
+        let all = tables.runs.get(run).into_iter().flat_map(|run| run.attachments.values());
+        let wanted = all.filter(|one| checkpoint.is_none_or(|only| only == one.checkpoint()));
+        let mut found: Vec<_> = wanted.cloned().collect();
+        found.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        Ok(found.into_iter().map(Ok).collect())
     }
 
     fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {

@@ -3,6 +3,7 @@
 //! A line in `log.jsonl` is the commit point; `latest.json` is derived. Readers take no lock and write
 //! nothing, except that they repair `latest.json` if no writer holds the lock.
 
+mod attachments;
 mod cache;
 mod compress;
 mod history;
@@ -38,7 +39,7 @@ use super::{
 };
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
-use crate::model::{Message, RunId};
+use crate::model::{Attachment, Message, RunId};
 use crate::seal::Verified;
 use crate::trust::UserState;
 
@@ -278,10 +279,7 @@ impl Store for FilesStore {
         let after = query.after_position();
         for (run, log) in &self.load_queried(query.run)? {
             events.extend(log.events.iter().filter(|(at, _)| *at > after).cloned());
-            if log.is_lossy() {
-                let found = format!("{} damaged lines", log.lost + log.trailing);
-                page.damaged.push(Damage::integrity(Part::Log, "intact lines", found).at(Some(run), None));
-            }
+            page.damaged.extend(attachments::lost_lines(run, log));
         }
         events.sort_by_key(|(at, _)| *at);
         if query.limit > 0 && events.len() > query.limit {
@@ -294,6 +292,14 @@ impl Store for FilesStore {
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
         let Some(log) = self.load(run)? else { return Ok(Vec::new()) };
         Ok(log.messages.iter().cloned().map(Ok).collect())
+    }
+
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        Ok(self.load(run)?.map_or_else(Vec::new, |log| attachments::read(run, &log, checkpoint)))
     }
 
     fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {

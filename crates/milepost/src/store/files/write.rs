@@ -7,6 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::attachments::ATTACHMENTS_PER_LINE;
+use super::cache::LOG_LIMIT;
 use super::history::{self, History, NotAppended};
 use super::log::{Change, line};
 use super::opener::OWN_FOLDER;
@@ -57,6 +59,7 @@ impl FilesStore {
         change.consume = commit.consume;
         change.push = commit.push;
         change.messages = commit.messages;
+        change.attachments = commit.attachments;
         change.events = (base * EVENTS_PER_STAMP..).zip(commit.events).collect();
         let dropped = dropped_ids(state, &change);
         let drops_newest = !commit.puts.is_empty()
@@ -128,6 +131,10 @@ impl FilesStore {
         let end = self.load_with_end(run)?.map(|(_, end)| end).unwrap_or_default();
         if end.open {
             bytes.insert(0, b'\n');
+        }
+        if end.at + bytes.len() as u64 > LOG_LIMIT {
+            let why = format!("the log of the run would be larger than {LOG_LIMIT} bytes");
+            return Err(self.write_error(&path, std::io::Error::new(std::io::ErrorKind::FileTooLarge, why)));
         }
         history::append(&path, end.at, &bytes).map_err(|e| match e {
             NotAppended::Unchanged(e) => self.write_error(&path, e),
@@ -208,6 +215,12 @@ impl FilesStore {
                 .chunks(MESSAGES_PER_LINE)
                 .map(|c| Change { messages: c.to_vec(), ..Change::default() }),
         );
+        let attachments: Vec<_> = log.attachments.list(None).into_iter().cloned().collect();
+        changes.extend(
+            attachments
+                .chunks(ATTACHMENTS_PER_LINE)
+                .map(|c| Change { attachments: c.to_vec(), ..Change::default() }),
+        );
         changes.push(Change { push: log.items.iter().cloned().collect(), ..Change::default() });
         // The last line repeats the line before it and adds only the record.
         changes.push(Change::default());
@@ -252,9 +265,11 @@ impl FilesStore {
     }
 }
 
-/// Number of lines that events and messages take in a rewritten log.
+/// Number of lines that events, messages and attachments take in a rewritten log.
 fn list_lines(log: &RunLog) -> usize {
-    log.events.len().div_ceil(EVENTS_PER_LINE) + log.messages.len().div_ceil(MESSAGES_PER_LINE)
+    log.events.len().div_ceil(EVENTS_PER_LINE)
+        + log.messages.len().div_ceil(MESSAGES_PER_LINE)
+        + log.attachments.len().div_ceil(ATTACHMENTS_PER_LINE)
 }
 
 /// The lookups that `Commit::validate` needs, in a store of files.

@@ -2,6 +2,7 @@
 //! their commits; a commit is synced before it is acknowledged (`connection/sync.rs`). Writers of all
 //! processes queue at two lock files; readers never wait. Connections are pooled, and reopened after a fork.
 
+mod attachments;
 mod connection;
 mod decode;
 mod frames;
@@ -36,7 +37,7 @@ use super::{
     identity, project_paths,
 };
 use crate::fs::atomic;
-use crate::model::{Message, RunId};
+use crate::model::{Attachment, Message, RunId};
 
 /// A store in one SQLite file.
 #[derive(Debug)]
@@ -403,6 +404,19 @@ impl Store for SqliteStore {
             let Some(n) = stored.run_n(run)? else { return Ok(Vec::new()) };
             let messages = stored.messages(n)?.into_iter();
             Ok(messages.map(|(_, message)| message.map_err(|damage| damage.at(Some(run), None))).collect())
+        })
+    }
+
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        self.read(|stored| {
+            let Some(n) = stored.run_n(run)? else { return Ok(Vec::new()) };
+            let found = stored.attachments(n, checkpoint)?.into_iter();
+            let located = |damage: Damage| damage.at(Some(run), None);
+            Ok(found.map(|one| one.map(|(_, attachment)| attachment).map_err(located)).collect())
         })
     }
 
