@@ -4,7 +4,8 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::attachments::ATTACHMENTS_PER_LINE;
@@ -132,10 +133,7 @@ impl FilesStore {
         if end.open {
             bytes.insert(0, b'\n');
         }
-        if end.at + bytes.len() as u64 > LOG_LIMIT {
-            let why = format!("the log of the run would be larger than {LOG_LIMIT} bytes");
-            return Err(self.write_error(&path, std::io::Error::new(std::io::ErrorKind::FileTooLarge, why)));
-        }
+        self.check_log_size(&path, end.at + bytes.len() as u64)?;
         history::append(&path, end.at, &bytes).map_err(|e| match e {
             NotAppended::Unchanged(e) => self.write_error(&path, e),
             NotAppended::NotSynced(e) => StoreError::NotAcknowledged {
@@ -144,6 +142,15 @@ impl FilesStore {
                 source: e.into(),
             },
         })
+    }
+
+    /// Refuses to make a log so large that it could not be read again.
+    fn check_log_size(&self, path: &Path, size: u64) -> Result<(), StoreError> {
+        if size <= LOG_LIMIT {
+            return Ok(());
+        }
+        let why = format!("the log of the run would be larger than {LOG_LIMIT} bytes");
+        Err(self.write_error(path, io::Error::new(io::ErrorKind::FileTooLarge, why)))
     }
 
     /// Copies the newest document to `latest.json` if it is intact. Removes the file if there are no
@@ -236,6 +243,7 @@ impl FilesStore {
             bytes.extend_from_slice(&line);
             previous = Some(change);
         }
+        self.check_log_size(&path, bytes.len() as u64)?;
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
         atomic::write(&path, &bytes, Mode::Private).map_err(|e| self.write_error(&path, e))?;
         if log.bad == 0 && log.lost == 0 {
