@@ -1,6 +1,6 @@
-//! Plain data types that every other module uses: ids, checkpoints, runs, marks, items, messages, events and
-//! policies. The only behaviour is lossless reading and writing of JSON: unknown members and exact values
-//! are preserved. This module does no I/O, reads no clock and makes no decisions.
+//! Plain data types that every other module uses: ids, checkpoints, runs, marks, items, messages,
+//! attachments, events and policies. The only behaviour is lossless reading and writing of JSON: unknown
+//! members and exact values are preserved. This module does no I/O, reads no clock and makes no decisions.
 
 mod attachment;
 pub(crate) mod blob;

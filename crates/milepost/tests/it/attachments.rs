@@ -3,7 +3,7 @@
 use milepost::interop::Format;
 use milepost::model::{AttachedValue, Attachment};
 use milepost::store::{Commit, WriteDecision};
-use milepost::{ExportOptions, ImportOptions, Milepost, Save, VerifyScope};
+use milepost::{Error, ExportOptions, ImportOptions, Milepost, Save, VerifyScope};
 use milepost_testkit::fixtures::attachment;
 use rstest::rstest;
 
@@ -104,4 +104,18 @@ fn verify_names_a_damaged_attachment() {
         let expected = format!("attachment of checkpoint {} of run r is damaged", saved.snapshot_id());
         assert!(damage.to_string().starts_with(&expected), "{damage}");
     }
+}
+
+#[test]
+fn a_secret_in_an_attachment_keeps_a_bundle_from_being_written() {
+    let world = World::new(Kind::Files);
+    world.mp.save(&run("a"), Save::new()).unwrap();
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    attach(&world.mp, "a", &[attachment("cp", "task", 0, &format!("\u{0}binary\u{1} {token}"))]);
+    let options = ExportOptions::new(Format::Bundle, run("a"), world.dir.path().join("b.bundle"));
+    let refused = world.mp.export(&options, &mut |_| ());
+    assert!(
+        matches!(&refused, Err(Error::SecretsLeave { locations }) if locations == &["attachment channel of cp"]),
+        "{refused:?}"
+    );
 }
