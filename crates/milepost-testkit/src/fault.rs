@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use milepost::model::{BlobId, Message, RunId};
+use milepost::model::{Attachment, BlobId, Message, RunId, WriteToken};
 use milepost::store::{
-    BlobEntry, CollectReport, Damage, Decide, EventPage, EventQuery, FindLiveBlobs, HeaderQuery, Maintenance,
-    MaintenanceReport, Receipt, RetentionEntry, Row, RunQuery, RunRow, RunView, Store, StoreError, StoreInfo,
-    StoredRun, WriteDecision,
+    BlobEntry, CollectReport, CommittedWrite, Damage, Decide, EventPage, EventQuery, FindLiveBlobs,
+    HeaderQuery, Maintenance, MaintenanceReport, Receipt, RetentionEntry, Row, RunQuery, RunRow, RunView,
+    Store, StoreError, StoreInfo, StoredRun, WriteDecision,
 };
 
 use crate::rng::Rng;
@@ -25,11 +25,13 @@ macro_rules! forward {
     };
     ($this:ident, $name:ident => $store:expr, without body) => {
         forward! { @methods $this, $name => $store;
+            find_commit(run: &RunId, token: &WriteToken) -> Option<CommittedWrite>;
             run(run: &RunId) -> Option<StoredRun>;
-            runs(query: &RunQuery) -> Vec<RunRow>;
+            runs(query: &RunQuery<'_>) -> Vec<RunRow>;
             headers(query: &HeaderQuery<'_>) -> Vec<Row>;
             events(query: &EventQuery<'_>) -> EventPage;
             messages(run: &RunId) -> Vec<Result<Message, Damage>>;
+            attachments(run: &RunId, checkpoint: Option<&str>) -> Vec<Result<Attachment, Damage>>;
             retention_entries(run: &RunId, newest: Option<u64>) -> Vec<RetentionEntry>;
             put_blobs(contents: &[&[u8]]) -> ();
             missing_blobs(ids: &[BlobId]) -> Vec<BlobId>;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use milepost::internal::model::JsonPath;
 use milepost::internal::seal::{Unsealed, seal};
 use milepost::model::{
-    Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Message, Profile, RawJson, RawObject, RunId,
-    RunRecord, Source, Status,
+    AttachedValue, Attachment, Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Message, Profile,
+    RawJson, RawObject, RunId, RunRecord, Source, Status,
 };
 use milepost::store::Sealed;
 use milepost::store::{RunView, Slot};
@@ -150,6 +150,12 @@ pub fn item(text: impl Into<String>) -> Item {
 /// A message with this text.
 pub fn message(text: &str) -> Message {
     Message::Prompt { at: at(1), text: text.to_owned() }
+}
+
+/// An attachment of `checkpoint` by `task`, whose value is a text.
+pub fn attachment(checkpoint: &str, task: &str, index: i64, value: &str) -> Attachment {
+    let value = AttachedValue::Bytes(value.as_bytes().to_vec());
+    Attachment::new(checkpoint, task, index, "channel", "bytes", value)
 }
 
 /// An event that contains `number`.

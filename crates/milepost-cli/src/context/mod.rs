@@ -332,6 +332,7 @@ impl<'a> Context<'a> {
             profile: self.config.requested_profile,
             location: RunLocation {
                 project: Some(paths.root.to_string_lossy().into_owned()),
+                project_id: None,
                 worktree: paths.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),
                 branch: paths.branch.clone(),
                 head: None,

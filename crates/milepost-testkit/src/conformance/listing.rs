@@ -144,3 +144,36 @@ pub fn positions_beyond_the_end(store: &dyn Store) {
     assert!(store.headers(&query).unwrap().is_empty(), "headers before the first");
     assert_eq!(store.headers(&query.oldest_first(true)).unwrap().len(), 3, "from the first on");
 }
+
+/// A query for a project lists the runs with its id, newest write first, in pages too. Runs without a project id
+/// are listed only by a query for all runs.
+pub fn runs_of_a_project(store: &dyn Store) {
+    let project = |id: Option<&str>| id.map_or("null".to_owned(), |id| format!("\"{id}\""));
+    let ids = [Some("listing/one"), Some("listing/two"), None, Some("listing/one"), Some("listing/one")];
+    let mut oracles: Vec<_> =
+        (0..ids.len()).map(|n| Oracle::begin(store, &format!("listing-project-{n}"))).collect();
+    for (oracle, id) in oracles.iter_mut().zip(ids) {
+        let doc = oracle.doc(1);
+        oracle.commit(|view, commit| {
+            commit.puts.push(doc.seal(&view.slot));
+            commit.record = fixtures::set_member(&commit.record, "project_id", &project(id));
+        });
+    }
+    // A plain save changes the order.
+    oracles[0].put_many(1);
+    oracles.iter().for_each(Oracle::check);
+    let names: Vec<_> = oracles.iter().map(|oracle| oracle.run().clone()).collect();
+    let ask = |query: RunQuery<'_>| -> Vec<_> {
+        store.runs(&query).unwrap().into_iter().map(|row| (row.run_id, row.stamp)).collect()
+    };
+    let of_one = RunQuery::default().project("listing/one");
+    let found = ask(of_one);
+    let found_names: Vec<_> = found.iter().map(|(run, _)| run).collect();
+    assert_eq!(found_names, [&names[0], &names[4], &names[3]], "the runs of one project");
+    assert_eq!(ask(of_one.limit(2)), found[..2], "the newest runs of one project");
+    assert_eq!(ask(of_one.before(found[0].1).limit(1)), found[1..2], "the next page");
+    assert_eq!(ask(RunQuery::default().project("listing/two")).len(), 1);
+    assert!(ask(RunQuery::default().project("listing")).is_empty(), "an id is compared as a whole");
+    let all = ask(RunQuery::default());
+    assert!(names.iter().all(|name| all.iter().any(|(run, _)| run == name)), "all runs without a filter");
+}

@@ -3,6 +3,7 @@
 //! one shared database at the same time. Must not depend on a path, damage data or inspect a store's
 //! internals: the store's own tests do that.
 
+pub mod attachments;
 pub mod blobs;
 pub mod bodies;
 pub mod concurrency;
@@ -16,6 +17,7 @@ pub mod marks;
 pub mod messages;
 pub mod order;
 pub mod record;
+pub mod tokens;
 pub mod write;
 
 use milepost::store::Store;
@@ -75,15 +77,24 @@ macro_rules! __each_rule {
                     consuming_more_than_shown_is_refused
                 }
                 messages::{are_appended_in_order, survive_other_commits, are_deleted_with_the_run, too_many_at_once_are_refused}
-                events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
+                events::{
+                    come_in_order, continue_after_a_cursor, follow_by_cursor, unknown_and_old_cursors_are_accepted,
+                    limit_takes_the_newest, are_bounded, are_bounded_in_one_commit
+                }
                 blobs::{
                     put_is_idempotent, contents_come_back, many_small_ones, too_large_is_refused,
                     missing_blobs_refuse_a_commit, roots_are_set_by_commits, collection_removes_what_is_not_kept,
                     failed_decision_collects_nothing, listed_in_pages, bytes_are_counted, collection_beside_savers
                 }
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
+                attachments::{
+                    come_in_order, first_stays_unless_replaced, may_precede_the_checkpoint,
+                    are_removed_with_the_checkpoint, survive_earlier_drops, are_deleted_with_the_run,
+                    survive_other_commits, invalid_ones_are_refused
+                }
+                tokens::{found_after_the_commit, not_found_after_a_refusal, belong_to_one_run}
                 listing::{
-                    runs_by_newest_write, runs_in_pages, headers_in_pages, headers_across_runs,
+                    runs_by_newest_write, runs_in_pages, runs_of_a_project, headers_in_pages, headers_across_runs,
                     positions_beyond_the_end
                 }
                 find::{
@@ -95,6 +106,8 @@ macro_rules! __each_rule {
                 concurrency::{many_writers_one_run, many_writers_many_runs, readers_beside_a_pruning_writer}
             }
             two {
+                tokens::{another_handle_finds_a_token}
+                attachments::{another_handle_sees_attachments}
                 concurrency::{
                     two_handles_see_each_other, two_handles_one_run, two_handles_many_runs, two_handles_prune_and_read
                 }

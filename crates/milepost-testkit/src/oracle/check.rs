@@ -1,6 +1,8 @@
 //! Compares a store with an oracle, using every query that a store supports about one run. Tolerates other
 //! runs: makes no query whose result depends on them.
 
+use std::collections::BTreeSet;
+
 use milepost::internal::seal::Verified;
 use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
 use milepost::model::Event;
@@ -24,6 +26,7 @@ impl Oracle<'_> {
         self.check_headers(store);
         self.check_bodies(store);
         self.check_messages(store);
+        self.check_attachments(store);
         self.check_events(store);
     }
 
@@ -143,11 +146,25 @@ impl Oracle<'_> {
         assert_eq!(messages, self.messages, "{run}: messages");
     }
 
+    fn check_attachments(&self, store: &dyn Store) {
+        let run = &self.run;
+        let keys: BTreeSet<_> = self.attachments.keys().map(|(checkpoint, ..)| checkpoint.as_str()).collect();
+        let unknown = ["no-such-checkpoint"];
+        for checkpoint in keys.into_iter().chain(unknown).map(Some).chain([None]) {
+            let found = store.attachments(run, checkpoint).unwrap();
+            let found: Vec<_> = found
+                .into_iter()
+                .map(|one| one.unwrap_or_else(|e| panic!("{run}: damaged attachment: {e}")))
+                .collect();
+            let expected = self.attachments(checkpoint);
+            assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{run}: attachments of {checkpoint:?}");
+        }
+    }
+
     fn check_events(&self, store: &dyn Store) {
         let run = &self.run;
         let page = store.events(&EventQuery::default().run(run)).unwrap();
         assert!(page.damaged.is_empty(), "{run}: damaged events");
-        assert!(page.events.is_sorted_by(|a, b| a.0 < b.0), "{run}: positions of events increase");
         let events: Vec<Event> = page.events.into_iter().map(|(_, event)| event).collect();
         // The store may have removed the oldest events. The events tests check how many.
         assert!(self.events.ends_with(&events), "{run}: events");

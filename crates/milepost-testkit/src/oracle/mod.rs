@@ -5,7 +5,7 @@ mod check;
 
 use std::collections::BTreeMap;
 
-use milepost::model::{Event, Item, Marks, Message, RunId, RunRecord};
+use milepost::model::{Attachment, Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::Sealed;
 use milepost::store::{
     CheckpointEntry, Commit, Receipt, RunDetails, RunView, Store, StoreError, WriteDecision,
@@ -23,6 +23,8 @@ pub struct Oracle<'a> {
     rows: BTreeMap<u64, (Sealed, Marks)>,
     items: Vec<Item>,
     messages: Vec<Message>,
+    /// Attachments by checkpoint, task and index.
+    attachments: BTreeMap<(String, String, i64), Attachment>,
     events: Vec<Event>,
     next_sequence: u64,
     last_stamp: u64,
@@ -40,6 +42,7 @@ impl<'a> Oracle<'a> {
             rows: BTreeMap::new(),
             items: Vec::new(),
             messages: Vec::new(),
+            attachments: BTreeMap::new(),
             events: Vec::new(),
             next_sequence: 1,
             last_stamp: 0,
@@ -85,6 +88,14 @@ impl<'a> Oracle<'a> {
     /// The expected messages.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// The expected attachments of one checkpoint, or of all, in the order in which a store lists them.
+    pub fn attachments(&self, checkpoint: Option<&str>) -> Vec<&Attachment> {
+        let wanted = |one: &&Attachment| checkpoint.is_none_or(|only| only == one.checkpoint());
+        let mut found: Vec<_> = self.attachments.values().filter(wanted).collect();
+        found.sort_by_key(|one| (one.checkpoint(), one.task_path(), one.task_id(), one.index()));
+        found
     }
 
     /// The expected pending items.
@@ -148,7 +159,15 @@ impl<'a> Oracle<'a> {
             self.rows.get_mut(&sequence).expect("marks of an existing checkpoint").1 = marks;
         }
         for sequence in commit.drops {
-            self.rows.remove(&sequence).expect("a drop of an existing checkpoint");
+            let (dropped, _) = self.rows.remove(&sequence).expect("a drop of an existing checkpoint");
+            let id = dropped.header().snapshot_id().as_str();
+            self.attachments.retain(|(checkpoint, ..), _| checkpoint != id);
+        }
+        for one in commit.attachments {
+            let key = (one.checkpoint().clone(), one.task_id().clone(), one.index());
+            if one.replace() || !self.attachments.contains_key(&key) {
+                self.attachments.insert(key, one);
+            }
         }
         self.items.drain(..commit.consume);
         self.items.extend(commit.push);
@@ -202,6 +221,7 @@ impl<'a> Oracle<'a> {
         self.rows.clear();
         self.items.clear();
         self.messages.clear();
+        self.attachments.clear();
         self.events.clear();
         self.next_sequence = 1;
         self

@@ -6,14 +6,12 @@ use serde_json::json;
 
 use super::{RunOptions, Settings};
 use crate::model::{
-    CheckpointId, ClockReading, Event, EventType, Profile, RawJson, RecentCommit, RunId, RunRecord, Session,
-    Status, WriteToken,
+    CheckpointId, ClockReading, Event, EventType, Profile, RawJson, RunId, RunRecord, Session, Status,
+    WriteToken,
 };
 use crate::seal::Header;
-use crate::store::RunView;
+use crate::store::{Commit, CommittedWrite, RunView};
 
-/// Number of recent commits in a run record, by which a writer whose reply was lost recognises its commit.
-const RECENT: usize = 8;
 /// The session id of callers that do not name a session.
 pub(super) const NO_SESSION: &str = "unknown";
 
@@ -62,7 +60,7 @@ pub(super) fn open_record(
     macro_rules! set_first {
         ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&location.$name); } )* };
     }
-    set_first![project, worktree, branch, user];
+    set_first![project, project_id, worktree, branch, user];
     if view.record.is_none() {
         record.captures.base.clone_from(&location.head);
     }
@@ -153,12 +151,12 @@ pub(super) fn record_checkpoint(record: &mut RunRecord, header: &Header, now: Ti
 /// Whether the write with this token is among the run's recent commits. If so, the caller is retrying a write
 /// that was committed but whose reply was lost.
 pub(super) fn is_committed(record: &RunRecord, token: &WriteToken) -> bool {
-    record.recent.iter().any(|recent| recent.token == *token)
+    record.find_commit(token).is_some()
 }
 
-/// Adds a commit to the run's recent commits.
-pub(super) fn remember_commit(record: &mut RunRecord, token: &WriteToken, sequence: u64, coalesced: bool) {
-    record.recent.push(RecentCommit { token: token.clone(), sequence, coalesced });
-    let surplus = record.recent.len().saturating_sub(RECENT);
-    record.recent.drain(..surplus);
+/// Creates a commit with a token that puts no checkpoint.
+pub(super) fn commit_with_token(record: RunRecord, token: &WriteToken) -> Commit {
+    let mut commit = Commit::new(record);
+    commit.set_token(token, CommittedWrite::new(0, false));
+    commit
 }

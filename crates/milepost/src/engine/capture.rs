@@ -143,7 +143,7 @@ impl Milepost {
     /// The processes that work on a run whose owner is alive: for `run`, the command's process tree;
     /// otherwise the owner and its descendants.
     fn process_of(&self, record: &RunRecord) -> Process {
-        let alive = self.liveness_by_process(record) == Some(Liveness::Alive);
+        let alive = self.liveness_by_process(record, None) == Some(Liveness::Alive);
         match record.owner.as_ref().filter(|_| alive) {
             Some(owner) => Process::Tree { pid: owner.pid, with_root: record.command.is_none() },
             None => Process::None,

@@ -2,11 +2,11 @@
 //! the run.
 
 use super::Milepost;
-use super::bookkeeping::{event, is_committed, remember_commit};
+use super::bookkeeping::{event, is_committed};
 use super::list::is_completed;
 use crate::Error;
 use crate::model::{CheckpointId, EventType, Status, WriteToken};
-use crate::store::{CheckpointEntry, Commit, Row, StoreError, WriteDecision};
+use crate::store::{CheckpointEntry, Commit, CommittedWrite, Row, StoreError, WriteDecision};
 
 impl Milepost {
     /// Completes a checkpoint and the earlier ones of its run. Returns the ids of those that were not
@@ -60,8 +60,8 @@ impl Milepost {
                 record.ended_at = Some(now);
                 events.push(event(EventType::RunFinished));
             }
-            remember_commit(&mut record, &token, sequence, false);
             let mut commit = Commit::new(record);
+            commit.set_token(&token, CommittedWrite::new(sequence, false));
             commit.events = events;
             // The flag that an import set on the checkpoint would otherwise override the run's.
             if entry.marks.completed == Some(false) {

@@ -1,7 +1,10 @@
 //! Resolves the run that a command operates on when it names none. Takes what is known about the caller;
 //! returns a run, or the open runs to choose from. Must not fall back to the newest run.
 
+use std::time::Duration;
+
 use super::Milepost;
+use super::start::age_of_work;
 use crate::Error;
 use crate::model::{RunId, RunRecord};
 use crate::owner::{self, Liveness};
@@ -37,27 +40,29 @@ impl Milepost {
             return Ok(RunResolution::Run(run.clone()));
         }
         let rows = self.store.runs(&RunQuery::default())?;
-        let open: Vec<RunRecord> = rows
+        let open: Vec<(RunRecord, Option<Duration>)> = rows
             .into_iter()
-            .filter_map(|row| row.record.ok())
-            .map(|r| *r)
+            .filter_map(|row| {
+                let age = age_of_work(&row);
+                Some((*row.record.ok()?, age))
+            })
             // A foreign run is used only if it is named.
-            .filter(|record| record.is_open() && !record.is_foreign())
+            .filter(|(record, _)| record.is_open() && !record.is_foreign())
             .collect();
         if let Some(session) = caller.session.as_deref().filter(|s| !s.is_empty()) {
-            let of_session = open.iter().find(|r| r.session.as_ref().is_some_and(|s| s.id == session));
-            if let Some(record) = of_session {
+            let of_session = open.iter().find(|(r, _)| r.session.as_ref().is_some_and(|s| s.id == session));
+            if let Some((record, _)) = of_session {
                 return Ok(RunResolution::Run(record.run_id.clone()));
             }
         }
-        if open.iter().any(|r| r.owner.is_some()) {
+        if open.iter().any(|(r, _)| r.owner.is_some()) {
             let ancestors = owner::ancestors();
             let nearest = open
                 .iter()
-                .filter_map(|r| {
+                .filter_map(|(r, age)| {
                     let pid = r.owner.as_ref()?.pid;
                     let distance = ancestors.iter().position(|ancestor| *ancestor == pid)?;
-                    (self.liveness(r)? == Liveness::Alive).then_some((distance, &r.run_id))
+                    (self.liveness(r, *age)? == Liveness::Alive).then_some((distance, &r.run_id))
                 })
                 .min_by_key(|(distance, _)| *distance);
             if let Some((_, run)) = nearest {
@@ -65,11 +70,13 @@ impl Milepost {
             }
         }
         // A run whose owner is dead was interrupted. It must be resumed, not joined by accident.
-        let gone = |r: &RunRecord| matches!(self.liveness(r), Some(Liveness::Dead | Liveness::PresumedDead));
+        let gone = |(record, age): &(RunRecord, Option<Duration>)| {
+            matches!(self.liveness(record, *age), Some(Liveness::Dead | Liveness::PresumedDead))
+        };
         let open_here: Vec<RunId> = open
             .iter()
-            .filter(|r| r.folder() == caller.worktree.as_ref() && !gone(r))
-            .map(|r| r.run_id.clone())
+            .filter(|run| run.0.folder() == caller.worktree.as_ref() && !gone(run))
+            .map(|(r, _)| r.run_id.clone())
             .collect();
         match open_here.as_slice() {
             [only] => Ok(RunResolution::Run(only.clone())),

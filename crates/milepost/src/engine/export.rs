@@ -16,7 +16,7 @@ use crate::interop::sealed::{self, Patch};
 use crate::interop::{
     self, ExportCheckpoint, ExportFile, ExportRun, Format, ImportNote, InteropError, SkippedFile,
 };
-use crate::model::RunId;
+use crate::model::{AttachedValue, BlobId, RunId};
 use crate::redact::AllowList;
 use crate::store::{CheckpointEntry, HeaderQuery, Row, StoreError};
 
@@ -87,23 +87,34 @@ impl Milepost {
             Some(_) => (Vec::new(), Vec::new(), Vec::new()),
             None => (self.events_of(&what.run)?, self.messages_of(&what.run)?, state.items),
         };
+        let attachments = if what.only.is_none() { self.attachments_of(&what.run)? } else { Vec::new() };
+        let blobs = match what.format {
+            Format::Bundle => self.attached_blobs(&attachments)?,
+            _ => Vec::new(),
+        };
         report.exported = checkpoints.len() as u64;
         let run = ExportRun {
             record: &record,
             checkpoints: &checkpoints,
             events: &events,
             messages: &messages,
+            attachments: &attachments,
+            blobs: &blobs,
             items: &items,
         };
         match what.format {
             Format::Jsonl => {
                 report.lost_fields.extend(["marks", "events", "messages", "run"].map(ToOwned::to_owned));
+                if !attachments.is_empty() {
+                    report.lost_fields.insert("attachments".to_owned());
+                }
                 self.one_file(what, sealed::lines(&run), &mut report)?;
             }
             Format::Bundle => {
                 report.events = events.len() as u64;
                 let bytes = sealed::bundle(&run, self.now(), what.patch.clone())?;
                 report.secrets = secrets(&bytes, &self.settings.redaction_allow);
+                report.secrets.extend(attached_secrets(&run, &self.settings.redaction_allow));
                 if !report.secrets.is_empty() && !what.with_secrets && !what.dry_run {
                     return Err(Error::SecretsLeave {
                         locations: report.secrets.iter().map(|(at, _)| at.clone()).collect(),
@@ -265,6 +276,29 @@ fn free(path: &Path, force: bool) -> Result<(), Error> {
         return Err(Error::RestoreRefused { path: path.to_owned(), why, flag: "--force" });
     }
     Ok(())
+}
+
+/// Finds the attachments whose values contain secrets, and the rules that match them. The lines of a bundle
+/// contain these values as base64.
+fn attached_secrets(run: &ExportRun<'_>, allow: &AllowList) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut search = |location: String, value: &[u8]| {
+        let clean = allow.redact_text(&String::from_utf8_lossy(value));
+        let rules = clean.iter().flat_map(|clean| clean.split("[redacted:").skip(1));
+        let rules: Vec<&str> = rules.filter_map(|rest| rest.split(']').next()).collect();
+        if !rules.is_empty() {
+            found.push((location, rules.join(", ")));
+        }
+    };
+    for attachment in run.attachments {
+        if let AttachedValue::Bytes(value) = attachment.value() {
+            search(format!("attachment {} of {}", attachment.channel(), attachment.checkpoint()), value);
+        }
+    }
+    for content in run.blobs {
+        search(format!("blob {}", BlobId::of(content)), content);
+    }
+    found
 }
 
 /// Finds the lines that contain secrets, and the rules that match them.

@@ -3,6 +3,7 @@
 //! environment.
 
 pub(crate) mod agent_session;
+mod attachments;
 mod bookkeeping;
 #[cfg(feature = "brief")]
 pub(crate) mod brief;
@@ -236,6 +237,7 @@ impl Milepost {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let location = RunLocation {
             project: Some(text(&paths.root)),
+            project_id: None,
             worktree: paths.worktree.as_deref().map(text),
             branch: paths.branch,
             head: paths.repository.as_ref().and_then(crate::store::Repository::head_commit),
@@ -308,13 +310,23 @@ impl Milepost {
         const TRIES: u32 = 5;
         let mut tries = 1;
         loop {
-            let mut damaged = false;
+            let (mut damaged, mut token) = (false, None);
             let written = self.store.write(run, &mut |view| {
                 damaged = view.record.is_none() && view.count > 0;
-                if damaged { WriteDecision::NoChange } else { decide(view) }
+                let decision = if damaged { WriteDecision::NoChange } else { decide(view) };
+                token = match &decision {
+                    WriteDecision::Commit(commit) => commit.token().map(|(token, _)| token.clone()),
+                    _ => None,
+                };
+                decision
             });
             match written {
                 Err(StoreError::Unknown { .. }) if tries < TRIES => {}
+                Err(unknown @ StoreError::Unknown { .. }) => {
+                    // The last try may have been applied.
+                    let found = token.map(|token| self.store.find_commit(run, &token)).transpose()?;
+                    return found.flatten().map(|_| Receipt::default()).ok_or_else(|| unknown.into());
+                }
                 Ok(_) if damaged && tries < TRIES => self.rebuild_record(run)?,
                 other => return Ok(other?),
             }

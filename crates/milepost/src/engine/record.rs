@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::bookkeeping::{enter_session, is_committed, open_record, remember_commit};
+use super::bookkeeping::{commit_with_token, enter_session, is_committed, open_record};
 use super::compose::OUTCOMES;
 use super::request::redact_changes;
 use super::snapshot::include_snapshot;
@@ -105,13 +105,12 @@ impl Milepost {
             if record.status == Status::Completed && changes.iter().any(begins_task) {
                 record.reopen();
             }
-            remember_commit(&mut record, &token, 0, false);
             let (consume, push) = if full {
                 (known, fold_into_record(&mut record, items))
             } else {
                 (0, items.split_off(known))
             };
-            let mut commit = Commit::new(record);
+            let mut commit = commit_with_token(record, &token);
             commit.consume = consume;
             commit.blobs = changes.iter().filter_map(written_blob).collect();
             if let Some(taken) = snapshot {

@@ -1,10 +1,11 @@
 //! Report: records a failure outside the work itself, as an event of the run.
 
 use super::Milepost;
-use super::bookkeeping::{event, is_committed, remember_commit};
+use super::bookkeeping::{commit_with_token, event, is_committed};
 use crate::Error;
 use crate::model::{EventType, RunId, WriteToken};
 use crate::redact::Redaction;
+use crate::store::WriteDecision;
 
 impl Milepost {
     /// Adds an event that describes a failure. Does nothing if the run does not exist.
@@ -17,12 +18,13 @@ impl Milepost {
             .flatten();
         let message = clean.as_deref().unwrap_or(message);
         let data = serde_json::json!({ "what": what, "message": message, "times": times });
-        self.update_record(run, |record| {
-            if is_committed(record, &token) {
-                return None;
-            }
-            remember_commit(record, &token, 0, false);
-            Some(vec![event(run, now, EventType::Error, None, &data)])
+        self.write(run, &mut |view| {
+            let Some(record) = view.record.as_ref().filter(|record| !is_committed(record, &token)) else {
+                return WriteDecision::NoChange;
+            };
+            let mut commit = commit_with_token(record.clone(), &token);
+            commit.events = vec![event(run, now, EventType::Error, None, &data)];
+            WriteDecision::Commit(Box::new(commit))
         })?;
         Ok(())
     }

@@ -20,8 +20,8 @@ use crate::model::id::random_suffix;
 use crate::model::{BlobId, CheckpointId, EventType, PathText, RunId, RunRecord, closed_enum};
 use crate::owner::Liveness;
 use crate::restore::{
-    self, Before, ContentError, ContentSource, FileChange, FileState, RecoveryResult, RestoreMeta,
-    RestoreTarget,
+    self, Before, ContentError, ContentSource, FileChange, FileState, Fingerprint, RecoveryResult,
+    RestoreMeta, RestoreTarget,
 };
 use crate::snapshot::manifest::UNDO_PREFIX;
 use crate::snapshot::{EndedTool, FileContent, Manifest, SnapshotOptions, ignored_paths, undo_manifest};
@@ -285,12 +285,18 @@ impl Worktree<'_> {
         for change in changes {
             let path = change.path.to_bytes().unwrap_or_default();
             let present = crate::snapshot::state_of(&self.root, &path);
-            if let (Before::Saved { state }, Some((present, size))) = (&change.before, present)
-                && present.as_ref() != content_of(state).as_ref()
+            if let Before::Saved { state } = &change.before
+                && present != content_of(state)
+                && let Some(fingerprint) = self.fingerprint(&path)
             {
-                change.before = Before::Unsaved { size };
+                change.before = Before::Unsaved { fingerprint };
             }
         }
+    }
+
+    /// Identifies the present version of a regular file.
+    fn fingerprint(&self, path: &[u8]) -> Option<Fingerprint> {
+        restore::fingerprint(&self.target(), &PathText::of(path)).ok().flatten()
     }
 
     /// Changes the files, and keeps what is needed to undo it.
@@ -422,7 +428,9 @@ impl Worktree<'_> {
                 continue;
             }
             let is_ignored = ignored.contains(&path);
-            let (action, reason, change) = decide(&path, now, &earlier, conflict, is_ignored, scope.force);
+            let fingerprint = || self.fingerprint(&path);
+            let (action, reason, change) =
+                decide(&path, now, &earlier, conflict, is_ignored, scope.force, &fingerprint);
             let size = match &earlier {
                 FileContent::File { size, .. } if change.is_some() => Some(*size),
                 _ => None,
@@ -474,7 +482,7 @@ impl Worktree<'_> {
             let Ok(record) = row.record else { continue };
             let is_other = !family.contains(&record.run_id) && current != Some(&record.run_id);
             let is_here = record.folder().is_some_and(|folder| *folder == here);
-            let is_at_work = record.is_open() && mp.liveness(&record) == Some(Liveness::Alive);
+            let is_at_work = record.is_open() && mp.liveness(&record, row.age) == Some(Liveness::Alive);
             if is_other && is_here && is_at_work && !record.is_foreign() && !is_waiting(&record) {
                 let owner = record.owner.as_ref();
                 return Err(Error::OwnerAlive {
@@ -612,6 +620,7 @@ fn decide(
     conflict: Option<String>,
     is_ignored: bool,
     force: bool,
+    fingerprint: &dyn Fn() -> Option<Fingerprint>,
 ) -> (RestoreAction, Option<String>, Option<FileChange>) {
     use RestoreAction as A;
     if is_ignored {
@@ -634,7 +643,10 @@ fn decide(
         (None, _) => None,
     };
     let before = match &now {
-        FileContent::Omitted { size, .. } => Before::Unsaved { size: size.unwrap_or(0) },
+        FileContent::Omitted { reason, .. } => match fingerprint() {
+            Some(fingerprint) => Before::Unsaved { fingerprint },
+            None => return (A::Conflict, Some(reason.clone()), None),
+        },
         content => state_of_content(content).map_or(Before::ABSENT, Before::saved),
     };
     let Some(after) = state_of_content(earlier) else {

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::bookkeeping::event;
 use super::snapshot::include_snapshot;
+use super::start::age_of_work;
 use super::{Milepost, Reference, RunDetail, RunSummary, ShownCheckpoint, StartOptions, StartedRun, change};
 use crate::Error;
 use crate::ReasonCode;
@@ -134,6 +135,7 @@ impl Milepost {
             record,
             outcomes: &[],
             owner: summary.owner,
+            age: summary.age,
             has_checkpoint: summary.checkpoints > 0,
             claim: claim_state(claimed_by.as_ref()),
             now: self.now(),
@@ -164,6 +166,7 @@ impl Milepost {
             record: &record,
             outcomes: &outcomes,
             owner: detail.summary.owner,
+            age: detail.summary.age,
             has_checkpoint: shown.is_some(),
             claim: claim_state(claimed_by.as_ref()),
             now: self.now(),
@@ -282,7 +285,8 @@ impl Milepost {
         let holds = match &state.row.record {
             _ if state.row.count > 0 => true,
             Ok(by) => {
-                by.is_open() && !matches!(self.liveness(by), Some(Liveness::Dead | Liveness::PresumedDead))
+                let liveness = || self.liveness(by, age_of_work(&state.row));
+                by.is_open() && !matches!(liveness(), Some(Liveness::Dead | Liveness::PresumedDead))
             }
             Err(_) => false,
         };
@@ -299,6 +303,9 @@ impl Milepost {
     /// Like `abandon`, for a run that was already read.
     pub(super) fn abandon_if_empty(&self, run: &RunId, state: &StoredRun) -> Result<bool, Error> {
         if state.row.count > 0 || !state.items.is_empty() || !self.store.messages(run)?.is_empty() {
+            return Ok(false);
+        }
+        if !self.store.attachments(run, None)?.is_empty() {
             return Ok(false);
         }
         let parent = state.row.record.as_ref().ok().and_then(|record| record.parent.clone());

@@ -10,6 +10,9 @@ use crate::model::{CheckpointId, Owner, Profile};
 pub struct RunLocation {
     /// The project root.
     pub project: Option<String>,
+    /// The id of the project, the same in every clone of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
     /// The worktree.
     pub worktree: Option<String>,
     /// The branch.

@@ -1,8 +1,11 @@
 //! Runs: lists runs, most recently written first, and reads one run in full.
 
+use std::time::Duration;
+
 use super::Milepost;
 use super::lookup::is_own;
 use super::prune::last_write;
+use super::start::age_of_work;
 use crate::Error;
 use crate::model::{FileRef, Item, Outcome, RunId, RunRecord, Status};
 use crate::owner::Liveness;
@@ -37,6 +40,9 @@ pub struct RunSummary {
     /// Whether the owner is alive, determined at the time of the query; `None` for a run without an owner.
     #[getter(copy)]
     pub(crate) owner: Option<Liveness>,
+    /// Time since the last write that was part of the work, by the store's clock.
+    #[getter(skip)]
+    pub(crate) age: Option<Duration>,
 }
 
 impl RunSummary {
@@ -161,13 +167,15 @@ impl Milepost {
     }
 
     pub(super) fn summarise(&self, row: RunRow) -> RunSummary {
-        let owner = row.record.as_ref().ok().and_then(|record| self.liveness(record));
+        let age = age_of_work(&row);
+        let owner = row.record.as_ref().ok().and_then(|record| self.liveness(record, age));
         RunSummary {
             run_id: row.run_id,
             record: row.record,
             checkpoints: row.count,
             latest: row.latest.and_then(Row::intact),
             owner,
+            age,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jiff::{RoundMode, TimestampRound, Unit};
 use serde_json::json;
 
-use super::bookkeeping::{NO_SESSION, enter_session, event, open_record, record_checkpoint, remember_commit};
+use super::bookkeeping::{NO_SESSION, enter_session, event, open_record, record_checkpoint};
 use super::compose::{self, CheckpointContext};
 use super::{Milepost, Save, Settings, capture, change, snapshot};
 use crate::Error;
@@ -21,8 +21,8 @@ use crate::redact::{self, Redaction};
 use crate::retain::{self, CoalesceDecision, RunFacts, Trigger};
 use crate::seal::{self, Unsealed};
 use crate::store::{
-    CheckpointEntry, CheckpointFilter, Commit, HeaderQuery, RetentionEntry, Row, RunDetails, RunView,
-    StoreError, WriteDecision,
+    CheckpointEntry, CheckpointFilter, Commit, CommittedWrite, HeaderQuery, RetentionEntry, Row, RunDetails,
+    RunView, StoreError, WriteDecision,
 };
 
 /// A saved checkpoint, or the one that its trigger was folded into.
@@ -255,10 +255,10 @@ fn plan_commit(
     saved.touched = save.draft.workspace.as_ref().and_then(count_touched);
     let mut events = Vec::new();
     let mut record = open_record(view, request.run, &save.run_options, request.settings, now, &mut events);
-    if let Some(earlier) = record.recent.iter().find(|r| r.token == request.token) {
-        saved.sequence = earlier.sequence;
-        saved.coalesced = earlier.coalesced;
-        if let (true, Some(latest)) = (earlier.coalesced, &view.latest) {
+    if let Some(earlier) = record.find_commit(&request.token) {
+        saved.sequence = earlier.sequence();
+        saved.coalesced = earlier.coalesced();
+        if let (true, Some(latest)) = (saved.coalesced, &view.latest) {
             saved.snapshot_id = latest.header.snapshot_id.clone();
         }
         return Ok((None, saved));
@@ -389,7 +389,7 @@ fn plan_commit(
             }
         }
     }
-    remember_commit(&mut commit.record, &request.token, saved.sequence, saved.coalesced);
+    commit.set_token(&request.token, CommittedWrite::new(saved.sequence, saved.coalesced));
     commit.events = events;
     Ok((Some(commit), saved))
 }

@@ -1,15 +1,19 @@
 //! Start: opens a run, or a new session of a run whose owner is gone. Saves no checkpoint, except before a
 //! new round, for what is pending.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::Milepost;
-use super::bookkeeping::{NO_SESSION, begin_session, event, is_committed, open_record, remember_commit};
+use super::bookkeeping::{NO_SESSION, begin_session, commit_with_token, event, is_committed, open_record};
+use super::prune::last_write;
 use super::{ContinueOptions, RunOptions, Save, SaveCondition};
 use crate::Error;
+use crate::clock;
 use crate::model::{EventType, Owner, RunId, RunRecord, Status, WriteToken};
 use crate::owner::{self, Liveness};
-use crate::store::{Commit, WriteDecision};
+use crate::store::{RunRow, WriteDecision};
 
 /// The options for opening a run, including its session.
 #[derive(Debug, Clone, Default)]
@@ -130,9 +134,8 @@ impl Milepost {
                 begin_session(&mut record, session.unwrap_or(NO_SESSION), &moment, &mut events);
                 record.updated_at = moment.at;
                 record.heartbeat = Some(moment.at);
-                remember_commit(&mut record, &token, 0, false);
-                started = Some(Ok(StartedRun { record: record.clone(), rejoined }));
-                let mut commit = Commit::new(record);
+                let mut commit = commit_with_token(record, &token);
+                started = Some(Ok(StartedRun { record: commit.record.clone(), rejoined }));
                 commit.events = events;
                 WriteDecision::Commit(Box::new(commit))
             })?;
@@ -158,9 +161,11 @@ impl Milepost {
     /// The recorded owner of a run; an error if that process is alive and is not this one.
     fn owner_unless_alive(&self, run: &RunId, locked: bool) -> Result<Option<Owner>, Error> {
         let Some(state) = self.store.run(run)? else { return Ok(None) };
+        let age = age_of_work(&state.row);
         let Ok(record) = state.row.record else { return Ok(None) };
         let Some(owner) = record.owner.clone() else { return Ok(None) };
-        let liveness = if locked { self.liveness_by_process(&record) } else { self.liveness(&record) };
+        let liveness =
+            if locked { self.liveness_by_process(&record, age) } else { self.liveness(&record, age) };
         let alive = liveness == Some(Liveness::Alive);
         // A process may reopen its own run after it has released it.
         if record.is_open() && alive && !owner::is_this_process(&owner) {
@@ -176,9 +181,9 @@ impl Milepost {
     }
 
     /// Whether a run's owner is alive; `None` for a run without an owner. Checks the lock file if the
-    /// process is not visible.
-    pub(crate) fn liveness(&self, record: &RunRecord) -> Option<Liveness> {
-        let by_process = self.liveness_by_process(record)?;
+    /// process is not visible. `age` is the run's `age_of_work`.
+    pub(crate) fn liveness(&self, record: &RunRecord, age: Option<Duration>) -> Option<Liveness> {
+        let by_process = self.liveness_by_process(record, age)?;
         let held = || self.owners.as_ref().is_some_and(|folder| owner::lock::is_held(folder, &record.run_id));
         Some(match by_process {
             Liveness::Unknown | Liveness::PresumedDead if held() => Liveness::Alive,
@@ -186,8 +191,15 @@ impl Milepost {
         })
     }
 
-    pub(super) fn liveness_by_process(&self, record: &RunRecord) -> Option<Liveness> {
+    pub(super) fn liveness_by_process(&self, record: &RunRecord, age: Option<Duration>) -> Option<Liveness> {
         let owner = record.owner.as_ref()?;
-        Some(owner::liveness(owner, record.heartbeat, record.profile.interval(), self.now()))
+        let silence = age.or_else(|| clock::age(record.heartbeat?, self.now()));
+        Some(owner::liveness(owner, silence, record.profile.interval()))
     }
+}
+
+/// Time since the last write that was part of the work, by the store's clock; `None` if the store has no clock, or
+/// if the last write was maintenance.
+pub(super) fn age_of_work(row: &RunRow) -> Option<Duration> {
+    row.age.filter(|_| last_write(row) == row.stamp)
 }

@@ -1,5 +1,5 @@
-//! Copy: copies every run, checkpoint, mark, message and event from one store to another, with documents and seals
-//! unchanged. Skips checkpoints that already exist, so an interrupted copy can be continued. Stops at a
+//! Copy: copies every run, checkpoint, mark, message, attachment and event from one store to another, with
+//! documents and seals unchanged. Skips checkpoints that already exist, so an interrupted copy can be continued. Stops at a
 //! checkpoint that exists with different content.
 
 use derive_getters::Getters;
@@ -132,6 +132,11 @@ impl Milepost {
             let items = self.items_of(&record.run_id)?;
             to.copy_run_record(record, items, self.events_of(&record.run_id)?)?;
             to.copy_messages(&record.run_id, &self.messages_of(&record.run_id)?)?;
+            let skipped = self.copy_attachments_to(to, &record.run_id)?;
+            if skipped > 0 {
+                let why = format!("attachments whose blob cannot be read: {skipped}");
+                report.skipped.push((record.run_id.to_string(), why));
+            }
         }
         self.copy_files(to, &mut report)?;
         Ok(report)
@@ -309,6 +314,9 @@ impl Milepost {
             }
             if self.messages_of(&row.run_id)? != other.messages_of(&row.run_id)? {
                 differ(name.clone(), "the messages differ");
+            }
+            if self.attachments_of(&row.run_id)? != other.attachments_of(&row.run_id)? {
+                differ(name.clone(), "the attachments differ");
             }
             self.compare_run(other, &row.run_id, &mut report, progress)?;
         }

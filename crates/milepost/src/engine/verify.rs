@@ -88,7 +88,12 @@ impl Milepost {
                     self.verify_row(row, &mut report)?;
                 }
                 self.verify_files(None, &mut report)?;
-                report.damaged.extend(self.store.events(&EventQuery::default())?.damaged);
+                // A store may report damage that concerns events and attachments with both.
+                for damage in self.store.events(&EventQuery::default())?.damaged {
+                    if !report.damaged.contains(&damage) {
+                        report.damaged.push(damage);
+                    }
+                }
                 let lost = self.store.lost_writes()?;
                 if lost > 0 {
                     let found = format!("{lost} missing ({LOSS_CAUSES})");
@@ -110,6 +115,7 @@ impl Milepost {
             report.damaged.extend(state.damaged);
         }
         report.damaged.extend(self.store.messages(run)?.into_iter().filter_map(Result::err));
+        report.damaged.extend(self.store.attachments(run, None)?.into_iter().filter_map(Result::err));
         for row in self.rows(HeaderQuery::default().run(run), PAGE) {
             self.verify_row(row?, report)?;
             progress(report.checked);

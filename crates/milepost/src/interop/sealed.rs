@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64, HEXLOWER};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ use super::types::{ExportRun, ForeignData};
 use super::{Format, InteropError, Progress};
 use crate::ReasonCode;
 use crate::fs::bounded;
-use crate::model::{Body, Event, Item, Marks, Message, RunRecord};
+use crate::model::{Attachment, Body, Event, Item, Marks, Message, RunRecord};
 use crate::seal::{self, SealError, Verified};
 
 /// The version of the bundle format.
@@ -61,6 +61,9 @@ enum Line {
     },
     Event(Event),
     Message(Message),
+    Attachment(Attachment),
+    /// The content of a blob that an attachment refers to, as base64.
+    Blob(String),
     Items(Vec<Item>),
     Patch(Patch),
     End {
@@ -99,6 +102,10 @@ pub(crate) struct SealedRun {
     pub events: Vec<Event>,
     /// The messages of the run.
     pub messages: Vec<Message>,
+    /// The attachments of the run.
+    pub attachments: Vec<Attachment>,
+    /// The contents of the blobs that the attachments refer to.
+    pub blobs: Vec<Vec<u8>>,
     /// The pending items.
     pub items: Vec<Item>,
     /// The uncommitted changes of the workspace.
@@ -162,6 +169,8 @@ pub(crate) fn bundle(
     }
     lines.extend(run.events.iter().cloned().map(Line::Event));
     lines.extend(run.messages.iter().cloned().map(Line::Message));
+    lines.extend(run.blobs.iter().map(|content| Line::Blob(BASE64.encode(content))));
+    lines.extend(run.attachments.iter().cloned().map(Line::Attachment));
     if !run.items.is_empty() {
         lines.push(Line::Items(run.items.to_vec()));
     }
@@ -209,6 +218,8 @@ pub(crate) fn read(
         checkpoints: Vec::new(),
         events: Vec::new(),
         messages: Vec::new(),
+        attachments: Vec::new(),
+        blobs: Vec::new(),
         items: Vec::new(),
         patch: None,
     };
@@ -253,6 +264,11 @@ pub(crate) fn read(
                 }
                 Line::Event(event) => sealed.events.push(event),
                 Line::Message(message) => sealed.messages.push(message),
+                Line::Attachment(attachment) => sealed.attachments.push(attachment),
+                Line::Blob(text) => {
+                    let content = BASE64.decode(text.as_bytes()).map_err(|e| broken(e.to_string()))?;
+                    sealed.blobs.push(content);
+                }
                 Line::Items(items) => sealed.items = items,
                 Line::Patch(patch) => sealed.patch = Some(patch),
                 Line::End { lines, sha256 } => {

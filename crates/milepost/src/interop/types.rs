@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::Format;
 use crate::ReasonCode;
 use crate::model::{
-    Body, Draft, Event, EventType, FromRawJson, Item, JsonPath, LogLine, Marks, Member, Message, Phase,
-    Profile, RawJson, RawObject, RunRecord, Status, Task, ValidationError,
+    Attachment, Body, Draft, Event, EventType, FromRawJson, Item, JsonPath, LogLine, Marks, Member, Message,
+    Phase, Profile, RawJson, RawObject, RunRecord, Status, Task, ValidationError,
 };
 
 /// A file or document that was skipped, and why.
@@ -192,6 +192,9 @@ pub(crate) struct ExportRun<'a> {
     pub checkpoints: &'a [ExportCheckpoint],
     pub events: &'a [Event],
     pub messages: &'a [Message],
+    pub attachments: &'a [Attachment],
+    /// The contents of the blobs that the attachments refer to.
+    pub blobs: &'a [Vec<u8>],
     /// The pending items.
     pub items: &'a [Item],
 }

@@ -159,13 +159,19 @@ impl RunId {
 }
 
 /// Identifies one write across its retries, so that a commit whose reply was lost is recognised.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct WriteToken(String);
+pub struct WriteToken(String);
 
 impl WriteToken {
-    pub(crate) fn generate() -> Self {
+    /// Generates a token with 60 random bits.
+    pub fn generate() -> Self {
         Self(random_suffix(12))
+    }
+
+    /// Returns the token as text, for a store that keeps tokens in a table.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

@@ -1,7 +1,8 @@
-//! Plain data types that every other module uses: ids, checkpoints, runs, marks, items, messages, events and
-//! policies. The only behaviour is lossless reading and writing of JSON: unknown members and exact values
-//! are preserved. This module does no I/O, reads no clock and makes no decisions.
+//! Plain data types that every other module uses: ids, checkpoints, runs, marks, items, messages,
+//! attachments, events and policies. The only behaviour is lossless reading and writing of JSON: unknown
+//! members and exact values are preserved. This module does no I/O, reads no clock and makes no decisions.
 
+mod attachment;
 pub(crate) mod blob;
 mod change;
 pub(crate) mod checkpoint;
@@ -20,6 +21,7 @@ pub(crate) mod schema;
 mod task;
 mod workspace;
 
+pub use attachment::{AttachedValue, Attachment};
 pub use blob::BlobId;
 pub use change::{Change, ContextChange, CriterionChange, StepChange, TaskChange};
 pub use checkpoint::Body;
@@ -32,8 +34,7 @@ pub use components::{
     TaskStatus, TodoCompliance,
 };
 pub use event::{Event, EventType};
-pub(crate) use id::WriteToken;
-pub use id::{CheckpointId, IdError, RunId};
+pub use id::{CheckpointId, IdError, RunId, WriteToken};
 pub use interruption::{Interruption, InterruptionKind};
 pub use item::Item;
 pub(crate) use json::{FromRawJson, JsonPath};

@@ -223,6 +223,9 @@ pub struct RunRecord {
     pub(crate) origin: Option<RunOrigin>,
     /// The root folder of the project.
     pub(crate) project: Option<String>,
+    /// The id of the project, the same in every clone of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) project_id: Option<String>,
     /// The git worktree.
     pub(crate) worktree: Option<String>,
     /// The git branch at the start of the newest session.
@@ -315,6 +318,7 @@ impl RunRecord {
             transcript: None,
             origin: None,
             project: None,
+            project_id: None,
             worktree: None,
             branch: None,
             user: None,

@@ -76,6 +76,8 @@ pub(crate) struct ResumeInput<'a> {
     pub outcomes: &'a [Outcome],
     /// The liveness of its owner; `None` for a run without an owner.
     pub owner: Option<Liveness>,
+    /// Time since the last write that was part of the work, by the store's clock; `None` if the store has none.
+    pub age: Option<Duration>,
     /// Whether it has an intact checkpoint.
     pub has_checkpoint: bool,
     /// The claim on the run.
@@ -122,7 +124,8 @@ impl ResumeInput<'_> {
     }
 
     fn is_silent(&self, policy: &ResumePolicy) -> bool {
-        clock::age(self.record.updated_at, self.now).is_some_and(|age| age > policy.stalled)
+        let age = self.age.or_else(|| clock::age(self.record.updated_at, self.now));
+        age.is_some_and(|age| age > policy.stalled)
     }
 
     /// Classifies a failure by the last failed outcome.

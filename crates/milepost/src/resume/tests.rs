@@ -21,6 +21,7 @@ fn case(record: &RunRecord, owner: Option<Liveness>) -> ResumeInput<'_> {
         record,
         outcomes: &[],
         owner,
+        age: None,
         has_checkpoint: true,
         claim: ClaimState::Unclaimed,
         now: now(),
@@ -98,6 +99,10 @@ fn silence_is_counted_to_the_quarter_of_an_hour() {
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);
     record.updated_at = now() - SignedDuration::from_secs(15 * 60 + 1);
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Stalled);
+    // The store's clock takes precedence over the times in the record.
+    let by_store = |seconds| ResumeInput { age: Some(Duration::from_secs(seconds)), ..case(&record, alive) };
+    assert_eq!(by_store(60).run_state(&ResumePolicy::default()).0, RunState::Active);
+    assert_eq!(by_store(15 * 60 + 1).run_state(&ResumePolicy::default()).0, RunState::Stalled);
     // An owner does not count as silent if the clock went backwards.
     record.updated_at = now() + SignedDuration::from_hours(24);
     assert_eq!(case(&record, alive).run_state(&ResumePolicy::default()).0, RunState::Active);

@@ -126,7 +126,7 @@ impl RunBuilder {
                 let record = mp.record_of(&id)?;
                 if let Some(record) = &record
                     && let Some(owner) = &record.owner
-                    && (owner::is_this_process(owner) || mp.liveness(record) == Some(Liveness::Alive))
+                    && (owner::is_this_process(owner) || mp.liveness(record, None) == Some(Liveness::Alive))
                 {
                     return Err(mp.owned_by(&id, owner));
                 }

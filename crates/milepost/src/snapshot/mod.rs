@@ -103,17 +103,13 @@ pub(crate) fn worktree_key(root: &Path) -> String {
     blake3::hash(bytes_of(root)).to_hex()[..16].to_owned()
 }
 
-/// The present content of a path and its size; `None` if there is no file. The content is `None` if it cannot
-/// be read.
-pub(crate) fn state_of(root: &Path, path: &[u8]) -> Option<(Option<FileContent>, u64)> {
+/// The present content of a path; `None` if it cannot be read.
+pub(crate) fn state_of(root: &Path, path: &[u8]) -> Option<FileContent> {
     let full = root.join(file::path_of(path));
     match file::examine(&full) {
-        file::Examined::Absent => None,
-        file::Examined::Special(content) => Some((Some(content), 0)),
-        file::Examined::Regular(_) => {
-            let size = std::fs::symlink_metadata(&full).map_or(0, |about| about.len());
-            Some((file::read(&full, u64::MAX - 1).ok().map(|read| read.content), size))
-        }
+        file::Examined::Absent => Some(FileContent::Absent),
+        file::Examined::Special(content) => Some(content),
+        file::Examined::Regular(_) => file::read(&full, u64::MAX - 1).ok().map(|read| read.content),
     }
 }
 

@@ -23,6 +23,8 @@ closed_enum! {
         Item = "item",
         /// A message.
         Message = "message",
+        /// An attachment of a checkpoint.
+        Attachment = "attachment",
         /// An event.
         Event = "event",
         /// A blob.

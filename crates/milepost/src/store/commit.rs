@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use derive_getters::Getters;
 
 use super::{CheckpointEntry, StoreError};
-use crate::model::{BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
+use crate::model::{
+    Attachment, BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord, WriteToken,
+};
 use crate::seal::Sealed;
 
 /// Maximum number of messages that one commit may add. Longer lists are copied in several commits.
@@ -102,6 +104,8 @@ pub struct Commit {
     pub consume: usize,
     /// Messages to add to the run's list. At most `MESSAGES_PER_COMMIT`.
     pub messages: Vec<Message>,
+    /// Attachments to add, in order, after `drops` are applied. At most `ATTACHED_PER_COMMIT` bytes.
+    pub attachments: Vec<Attachment>,
     /// Events to add.
     pub events: Vec<Event>,
     /// Blobs that the commit refers to. If the store does not have one of them, the commit is refused with
@@ -113,6 +117,8 @@ pub struct Commit {
     /// Names that must not exist in the store yet as an id, a tag or an imported id. If one does, the
     /// commit is refused with `StoreError::Named`.
     pub new_names: Vec<String>,
+    /// The token by which the commit can be looked up. Set by `Commit::set_token`.
+    pub(super) token: Option<WriteToken>,
 }
 
 /// The queries that `Commit::validate` needs, inside the transaction that writes the commit.
@@ -141,10 +147,12 @@ impl Commit {
             push: Vec::new(),
             consume: 0,
             messages: Vec::new(),
+            attachments: Vec::new(),
             events: Vec::new(),
             blobs: Vec::new(),
             roots: Vec::new(),
             new_names: Vec::new(),
+            token: None,
         }
     }
 
@@ -160,6 +168,7 @@ impl Commit {
         if self.messages.len() > MESSAGES_PER_COMMIT {
             return Err(StoreError::Rules("the commit adds too many messages at once"));
         }
+        self.validate_attachments()?;
         for (sequence, marks) in &self.marks {
             if stored.marks_revision(*sequence)?.is_some_and(|revision| marks.revision <= revision) {
                 return Err(StoreError::MarksMoved(run.clone(), *sequence));

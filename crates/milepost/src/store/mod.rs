@@ -2,12 +2,15 @@
 //! A write takes a pure decision about one run and applies it in one transaction. It is durable on return.
 //! A store receives headers and sealed bytes. It never re-serialises a body and contains no policy.
 
+pub(crate) mod attachment;
 mod blob;
 mod blob_codec;
 mod blob_folder;
 mod check;
 mod commit;
+mod commit_token;
 mod error;
+mod event_cursor;
 pub(crate) mod files;
 #[cfg(feature = "sqlite")]
 pub(crate) mod frame;
@@ -28,13 +31,16 @@ use std::time::Duration;
 
 pub use crate::seal::{Header, SealError, Sealed};
 pub use crate::trust::UserState;
+pub use attachment::{ATTACHED_PER_COMMIT, MAX_ATTACHED_VALUE};
 pub use blob::{BlobEntry, CollectReport, FindLiveBlobs, LiveBlobs};
 pub(crate) use check::DamageKind;
 pub use check::{Damage, Part};
 pub use commit::{
     Commit, CommitLookup, Decide, MESSAGES_PER_COMMIT, Receipt, RunDetails, RunView, Slot, WriteDecision,
 };
+pub use commit_token::CommittedWrite;
 pub use error::StoreError;
+pub use event_cursor::EventCursor;
 pub use identity::{ForeignReason, StoreTrust, check_trust};
 pub use maintenance::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreInfo};
 pub use opener::{LocalLayout, StoreOpener, register};
@@ -48,7 +54,7 @@ pub use reader::StoreReader;
 pub(crate) use repository::Repository;
 pub use url::StoreUrl;
 
-use crate::model::{BlobId, Message, RunId};
+use crate::model::{Attachment, BlobId, Message, RunId, WriteToken};
 
 /// Default time that a writer waits for the lock.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -83,11 +89,20 @@ pub trait Store: Send + Sync {
     /// Requesting details that the view already has fails with `StoreError::Rules`.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError>;
 
+    /// Looks up the commit with this token, to find out whether a commit was applied whose reply was lost.
+    /// Returns `None` if it was not applied. A commit is found at least as long as the run's record lists it
+    /// among the recent ones; a store may keep tokens for longer. Only commits of this run are found.
+    fn find_commit(&self, run: &RunId, token: &WriteToken) -> Result<Option<CommittedWrite>, StoreError> {
+        let record = self.run(run)?.and_then(|stored| stored.row.record.ok());
+        Ok(record.and_then(|record| record.find_commit(token)))
+    }
+
     /// Reads one run.
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError>;
 
-    /// Lists runs, newest write first.
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError>;
+    /// Lists runs, newest write first. `RunRow::age` is the time since that write by the store's clock, if the
+    /// store has one.
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError>;
 
     /// Lists headers with their marks, without bodies.
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError>;
@@ -95,12 +110,26 @@ pub trait Store: Send + Sync {
     /// Reads one sealed document. The caller verifies the seal.
     fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError>;
 
-    /// Lists events.
+    /// Lists events, each with its cursor. The order of cursors is known to the store only. A cursor whose event
+    /// was removed still works, and so does the cursor of a run that was deleted since.
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError>;
 
     /// Lists the messages of a run, oldest first. A damaged message is reported in its place. Returns an empty
     /// list for a run that does not exist.
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError>;
+
+    /// Lists the attachments of one checkpoint, or of all checkpoints of a run if `checkpoint` is missing. They
+    /// are sorted by checkpoint, task path, task id and index. A damaged attachment is reported, after all intact
+    /// ones; if its key is damaged, only the list of the whole run reports it. Returns an empty list for a run
+    /// that does not exist.
+    ///
+    /// Attachments are removed with their run, and by the commit that drops the checkpoint with their id. A
+    /// commit applies its drops before it adds attachments.
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError>;
 
     /// Lists the fields that retention needs, for all intact checkpoints of a run, oldest first. With
     /// `newest`, only that many of the newest headers have to be verified: retention does not depend on what

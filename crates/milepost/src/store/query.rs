@@ -2,11 +2,12 @@
 //! Contains only plain values; nothing here touches a file.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
 use derive_getters::Getters;
 use jiff::Timestamp;
 
-use super::Damage;
+use super::{Damage, EventCursor};
 use crate::model::{CheckpointId, Event, Item, Marks, RunId, RunRecord, Status};
 use crate::seal::Header;
 
@@ -88,12 +89,15 @@ pub struct RunRow {
     pub count: u64,
     /// The newest checkpoint.
     pub latest: Option<Row>,
+    /// Time since the last write, by the store's clock; `None` if the store has no clock of its own. The clocks
+    /// of two machines that use the same store may differ, so a store on a server should set it.
+    pub age: Option<Duration>,
 }
 
 impl RunRow {
     /// A run without checkpoints, last written at `stamp`.
     pub fn new(run_id: RunId, record: Result<Box<RunRecord>, Damage>, stamp: u64) -> Self {
-        Self { run_id, record, stamp, count: 0, latest: None }
+        Self { run_id, record, stamp, count: 0, latest: None, age: None }
     }
 }
 
@@ -119,11 +123,22 @@ impl StoredRun {
 options! {
     /// Which runs to list. The run with the newest write comes first.
     #[derive(Debug, Clone, Copy, Default)]
-    pub struct RunQuery {
+    pub struct RunQuery<'a> {
+        /// Only runs of the project with this id. Runs without a project id, and those whose record is
+        /// damaged, are listed only if this is missing.
+        pub project: Option<&'a str>,
         /// Only runs whose last write is before this stamp.
         pub before: Option<u64>,
         /// Maximum number to list; 0 for no limit.
         pub limit: usize [number],
+    }
+}
+
+impl RunQuery<'_> {
+    /// Whether the query lists a run with this record; `None` if the record is damaged.
+    pub(super) fn lists(&self, record: Option<&RunRecord>) -> bool {
+        let id = || record.and_then(|record| record.project_id.as_deref());
+        self.project.is_none_or(|project| id() == Some(project))
     }
 }
 
@@ -197,10 +212,17 @@ options! {
     pub struct EventQuery<'a> {
         /// Only events of this run.
         pub run: Option<&'a RunId>,
-        /// Only events after this position.
-        pub after: u64 [number],
+        /// Only events after this position; all events if it is missing.
+        pub after: Option<&'a EventCursor>,
         /// Maximum number of the newest events to list; 0 for no limit.
         pub limit: usize [number],
+    }
+}
+
+impl EventQuery<'_> {
+    /// The number of the position to start after, in a store that numbers its events.
+    pub(super) fn after_position(&self) -> u64 {
+        self.after.map_or(0, EventCursor::position)
     }
 }
 
@@ -208,8 +230,9 @@ options! {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EventPage {
-    /// Events with their positions.
-    pub events: Vec<(u64, Event)>,
+    /// Events with their positions. To continue after this page, pass the last of them as
+    /// `EventQuery::after`.
+    pub events: Vec<(EventCursor, Event)>,
     /// Damage to events that could not be read.
     pub damaged: Vec<Damage>,
 }

@@ -2,10 +2,10 @@
 //! Callers cannot write through it, so every document passes redaction before it is stored.
 
 use super::{
-    BlobEntry, Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError,
-    StoreInfo, StoredRun,
+    BlobEntry, CommittedWrite, Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store,
+    StoreError, StoreInfo, StoredRun,
 };
-use crate::model::{BlobId, Message, RunId};
+use crate::model::{Attachment, BlobId, Message, RunId, WriteToken};
 
 /// Reads a store. Each method does the same as the method of [`Store`] with that name.
 #[derive(Clone, Copy)]
@@ -18,8 +18,13 @@ impl StoreReader<'_> {
     }
 
     /// Lists runs, newest write first.
-    pub fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    pub fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         self.0.runs(query)
+    }
+
+    /// Looks up the commit with this token.
+    pub fn find_commit(&self, run: &RunId, token: &WriteToken) -> Result<Option<CommittedWrite>, StoreError> {
+        self.0.find_commit(run, token)
     }
 
     /// Lists headers with their marks.
@@ -65,6 +70,15 @@ impl StoreReader<'_> {
     /// Lists the named roots, sorted by name.
     pub fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
         self.0.blob_roots()
+    }
+
+    /// Lists the attachments of one checkpoint, or of all checkpoints of a run.
+    pub fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        self.0.attachments(run, checkpoint)
     }
 
     /// Returns the store's address, size and warning.

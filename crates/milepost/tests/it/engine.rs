@@ -517,7 +517,7 @@ fn the_pointers_commit_holds_its_file_alone() {
 }
 
 /// Overwrites the root page of a table in the database file.
-fn destroy(db: &std::path::Path, table: &str) {
+pub(crate) fn destroy(db: &std::path::Path, table: &str) {
     use std::os::unix::fs::FileExt;
     let connection = rusqlite::Connection::open(db).unwrap();
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();

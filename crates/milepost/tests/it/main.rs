@@ -4,6 +4,7 @@
 // Tests report failures by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod attachments;
 mod changes;
 mod conformance;
 mod diff;

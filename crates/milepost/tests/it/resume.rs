@@ -64,9 +64,9 @@ fn a_run_whose_id_is_a_secret_leaves_no_trace_in_the_one_that_it_would_continue(
     crashed(&world, "left");
     let mp = world.mp.clone().with_settings(Settings::default().redaction(Redaction::On));
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
-    let before = mp.events(None, 0, 0).unwrap().events;
+    let before = mp.events(None, None, 0).unwrap().events;
     mp.run(&secret).continuing(&run("left")).start().unwrap_err();
-    assert_eq!(mp.events(None, 0, 0).unwrap().events, before);
+    assert_eq!(mp.events(None, None, 0).unwrap().events, before);
     assert_eq!(reason(&mp, "left"), ReasonCode::ResumeAllowed);
     mp.run("next").continuing(&run("left")).start().unwrap();
 }
@@ -100,7 +100,7 @@ fn a_killed_owner_leaves_a_run_that_is_continued_once(#[values(Kind::Sqlite, Kin
         "b has a checkpoint, so its claim is permanent"
     );
     assert_eq!(reason(&world.mp, "b"), ReasonCode::ResumeAllowed);
-    let events = world.mp.events(Some(&run("a")), 0, 0).unwrap().events;
+    let events = world.mp.events(Some(&run("a")), None, 0).unwrap().events;
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
     assert!(kinds.contains(&EventType::Resumed) && kinds.contains(&EventType::ResumeRefused), "{kinds:?}");
 }

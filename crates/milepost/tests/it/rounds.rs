@@ -29,7 +29,7 @@ fn status(mp: &Milepost) -> Status {
 }
 
 fn events(mp: &Milepost, kind: EventType) -> Vec<String> {
-    let all = mp.events(Some(&run("r")), 0, 0).unwrap().events;
+    let all = mp.events(Some(&run("r")), None, 0).unwrap().events;
     all.into_iter().filter(|event| event.kind == kind).map(|event| event.data.get().to_owned()).collect()
 }
 

@@ -20,7 +20,7 @@ use crate::engine::{Kind, World, open, run};
 
 impl World {
     fn events_of(&self, kind: EventType) -> Vec<String> {
-        let events = self.mp.events(Some(&run("r")), 0, 0).unwrap().events;
+        let events = self.mp.events(Some(&run("r")), None, 0).unwrap().events;
         events.into_iter().filter(|e| e.kind == kind).map(|e| e.data.get().to_owned()).collect()
     }
 }
@@ -45,7 +45,7 @@ impl Store for Full {
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
         self.0.run(run)
     }
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         self.0.runs(query)
     }
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
@@ -62,6 +62,13 @@ impl Store for Full {
         run: &RunId,
     ) -> Result<Vec<Result<milepost::model::Message, milepost::store::Damage>>, StoreError> {
         self.0.messages(run)
+    }
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<milepost::model::Attachment, milepost::store::Damage>>, StoreError> {
+        self.0.attachments(run, checkpoint)
     }
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         self.0.retention_entries(run, newest)

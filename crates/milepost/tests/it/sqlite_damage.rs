@@ -27,6 +27,7 @@ fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
         oracle.commit(|_, commit| {
             commit.push.extend([fixtures::item("first"), fixtures::item("second")]);
             commit.events.extend([fixtures::event(&run, 1), fixtures::event(&run, 2)]);
+            commit.attachments.extend([1, 2].map(|n| fixtures::attachment("cp", "task", n, "value")));
         });
         oracle.check();
         oracle
@@ -371,4 +372,40 @@ fn a_frame_costs_no_newer_body() {
         }
         add_one(store, &hurt).unwrap();
     });
+}
+
+#[test]
+fn an_attachment_is_reported_and_stops_no_writer() {
+    let changes = [
+        "attachment = replace(attachment, 'channel', 'cXannel')",
+        "checkpoint = 'cq'",
+        "task_id = 'tXsk'",
+        "position = 7",
+        "stamp = stamp + 1",
+        "checksum = x'00'",
+    ];
+    for change in changes {
+        let sql = format!("UPDATE attachment SET {change} WHERE run_n = {HURT} AND position = 1");
+        with_damage(&sql, |store, hurt| {
+            let mut found = store.attachments(hurt.run(), None).unwrap();
+            let damage = found.pop().unwrap().unwrap_err();
+            assert_eq!(
+                (damage.part(), damage.run_id().as_ref()),
+                (Part::Attachment, Some(hurt.run())),
+                "{change}"
+            );
+            assert!(damage.snapshot_id().is_some(), "{change}: the checkpoint is named");
+            assert_eq!(found, [Ok(fixtures::attachment("cp", "task", 2, "value"))], "{change}");
+            add_one(store, &hurt).unwrap();
+            store
+                .write(hurt.run(), &mut |view| {
+                    let mut commit = Commit::new(fixtures::next_record(hurt.run(), view));
+                    commit.attachments.push(fixtures::attachment("cp", "task", 1, "healed").replacing());
+                    WriteDecision::Commit(Box::new(commit))
+                })
+                .unwrap();
+            let healed = fixtures::attachment("cp", "task", 1, "healed").replacing();
+            assert!(store.attachments(hurt.run(), Some("cp")).unwrap().contains(&Ok(healed)), "{change}");
+        });
+    }
 }

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use milepost::internal::store::SqliteStore;
 use milepost::model::{Item, LogLine};
-use milepost::store::{OpenOptions, StoreUrl};
+use milepost::store::{Commit, OpenOptions, StoreUrl, WriteDecision};
 use milepost::{Error, Milepost, Save, Saved};
 use milepost::{ListQuery, VerifyScope};
+
+use milepost_testkit::fixtures;
 
 use crate::engine::run;
 
@@ -154,6 +156,36 @@ fn what_is_recovered_has_its_state_marks_and_pending_items() {
     assert_eq!(*found.entry().header.snapshot_id(), id);
     assert_eq!(mp.store().run(&run("r")).unwrap().unwrap().items.len(), 1);
     assert_eq!(folder.save("r", 8).sequence(), 8);
+}
+
+#[test]
+fn lost_attachments_are_recovered() {
+    let attach = |folder: &Folder, index: i64, value: &str| {
+        let mp = folder.open();
+        let written = mp.raw_store().write(&run("r"), &mut |view| {
+            let mut commit = Commit::new(view.record.clone().unwrap());
+            commit.attachments.push(fixtures::attachment("cp", "task", index, value).replacing());
+            WriteDecision::Commit(Box::new(commit))
+        });
+        written.unwrap();
+    };
+    let folder = Folder::with_six();
+    attach(&folder, 0, "lost");
+    attach(&folder, 1, "lost");
+    let mut wal = folder.read("-wal");
+    wal[20] ^= 1;
+    folder.set("-wal", &wal);
+    assert_eq!(folder.lost(), 8);
+    folder.save("r", 7);
+    // Written after the loss: recovery does not replace it.
+    attach(&folder, 1, "newer");
+    folder.fix();
+    let found = folder.open().store().attachments(&run("r"), Some("cp")).unwrap();
+    let expected = [(0, "lost"), (1, "newer")];
+    let expected =
+        expected.map(|(index, value)| Ok(fixtures::attachment("cp", "task", index, value).replacing()));
+    assert_eq!(found, expected);
+    assert!(folder.is_intact());
 }
 
 #[test]

@@ -7,13 +7,12 @@ use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
-use milepost::model::{BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
-use milepost::store::Sealed;
+use milepost::model::{Attachment, BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::{
     BLOB_LIMIT, BlobEntry, CheckpointEntry, CheckpointFilter, CollectReport, Commit, CommitLookup, Cursor,
-    Damage, Decide, EventPage, EventQuery, FindLiveBlobs, HeaderQuery, Maintenance, MaintenanceReport,
-    OpenOptions, Receipt, RetentionEntry, Row, RunDetails, RunQuery, RunRow, RunView, Slot, Store,
-    StoreError, StoreInfo, StoreOpener, StoreUrl, StoredRun, WriteDecision, register,
+    Damage, Decide, EventCursor, EventPage, EventQuery, FindLiveBlobs, HeaderQuery, Maintenance,
+    MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunDetails, RunQuery, RunRow, RunView,
+    Sealed, Slot, Store, StoreError, StoreInfo, StoreOpener, StoreUrl, StoredRun, WriteDecision, register,
 };
 use milepost::{Milepost, Save, Status};
 
@@ -65,6 +64,8 @@ struct ToyRun {
     checkpoints: BTreeMap<u64, (Sealed, Marks)>,
     items: Vec<Item>,
     messages: Vec<Message>,
+    /// Attachments by checkpoint, task and index.
+    attachments: BTreeMap<(String, String, i64), Attachment>,
     events: Vec<(u64, Event)>,
 }
 
@@ -186,6 +187,7 @@ impl Tables {
             checkpoints: BTreeMap::new(),
             items: Vec::new(),
             messages: Vec::new(),
+            attachments: BTreeMap::new(),
             events: Vec::new(),
         });
         self.roots.extend(commit.roots);
@@ -200,7 +202,18 @@ impl Tables {
                 checkpoint.1 = marks;
             }
         }
-        stored.checkpoints.retain(|sequence, _| !commit.drops.contains(sequence));
+        for sequence in &commit.drops {
+            if let Some((sealed, _)) = stored.checkpoints.remove(sequence) {
+                let id = sealed.header().snapshot_id().as_str();
+                stored.attachments.retain(|(checkpoint, ..), _| checkpoint != id);
+            }
+        }
+        for one in commit.attachments {
+            let key = (one.checkpoint().clone(), one.task_id().clone(), one.index());
+            if one.replace() || !stored.attachments.contains_key(&key) {
+                stored.attachments.insert(key, one);
+            }
+        }
         stored.items.drain(..commit.consume);
         stored.items.extend(commit.push);
         stored.messages.extend(commit.messages);
@@ -241,10 +254,14 @@ impl Store for ToyStore {
         }))
     }
 
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         let tables = self.lock();
         let mut rows: Vec<_> = tables.runs.iter().map(|(run, stored)| stored.row(run)).collect();
         rows.retain(|row| query.before.is_none_or(|before| row.stamp < before));
+        if let Some(project) = query.project {
+            let id = |row: &RunRow| row.record.as_ref().ok().and_then(|record| record.project_id().clone());
+            rows.retain(|row| id(row).as_deref() == Some(project));
+        }
         rows.sort_by_key(|row| std::cmp::Reverse(row.stamp));
         rows.truncate(if query.limit == 0 { usize::MAX } else { query.limit });
         Ok(rows)
@@ -285,18 +302,34 @@ impl Store for ToyStore {
         let tables = self.lock();
         let runs = tables.runs.iter().filter(|(run, _)| query.run.is_none_or(|only| only == *run));
         let all = runs.flat_map(|(_, stored)| stored.events.iter().cloned());
-        let mut page = EventPage::default();
-        page.events = all.filter(|(position, _)| *position > query.after).collect();
-        page.events.sort_by_key(|(position, _)| *position);
+        let after = query.after.and_then(|after| after.as_str().parse().ok()).unwrap_or(0);
+        let mut found: Vec<_> = all.filter(|(position, _)| *position > after).collect();
+        found.sort_by_key(|(position, _)| *position);
         if query.limit > 0 {
-            page.events.drain(..page.events.len().saturating_sub(query.limit));
+            found.drain(..found.len().saturating_sub(query.limit));
         }
+        let mut page = EventPage::default();
+        let cursor = |position: u64| EventCursor::new(format!("{position:05}"));
+        page.events = found.into_iter().map(|(position, event)| (cursor(position), event)).collect();
         Ok(page)
     }
 
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
         let tables = self.lock();
         Ok(tables.runs.get(run).map_or_else(Vec::new, |run| run.messages.iter().cloned().map(Ok).collect()))
+    }
+
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        let tables = self.lock();
+        let all = tables.runs.get(run).into_iter().flat_map(|run| run.attachments.values());
+        let wanted = all.filter(|one| checkpoint.is_none_or(|only| only == one.checkpoint()));
+        let mut found: Vec<_> = wanted.cloned().collect();
+        found.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        Ok(found.into_iter().map(Ok).collect())
     }
 
     fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use self::prepare::{Prepared, checkpoint_id, digest};
 use self::sealed::write_sealed;
-use super::bookkeeping::{is_committed, record_checkpoint, remember_commit};
+use super::bookkeeping::{commit_with_token, is_committed, record_checkpoint};
 use super::{Milepost, RunLocation};
 use crate::interop::sealed::Patch;
 use crate::interop::{self, ForeignData, ForeignRun, Format, ImportNote, SkippedFile};
@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::redact::{AllowList, Redaction};
 use crate::seal;
-use crate::store::{Commit, WriteDecision};
+use crate::store::WriteDecision;
 use crate::{Error, ReasonCode};
 
 /// Maximum number of checkpoints in one transaction.
@@ -349,8 +349,7 @@ impl Milepost {
                 record.status = status;
                 record.ended_at = status.is_terminal().then_some(record.updated_at);
             }
-            remember_commit(&mut record, &token, 0, false);
-            let mut commit = Commit::new(record);
+            let mut commit = commit_with_token(record, &token);
             commit.puts = puts;
             commit.marks = marks;
             commit.events = events.clone();

@@ -69,8 +69,23 @@ pub(super) fn write_sealed(
                 record.worktree.clone_from(&location.worktree);
                 record.user.clone_from(&location.user);
             }
+            if location.project_id.is_some() {
+                record.project_id.clone_from(&location.project_id);
+            }
             engine.copy_run_record(&record, sealed.items.clone(), events)?;
             engine.copy_messages(&run, &sealed.messages)?;
+            if !sealed.blobs.is_empty() {
+                let blobs: Vec<_> = sealed.blobs.iter().map(Vec::as_slice).collect();
+                engine.store.put_blobs(&blobs)?;
+            }
+            let skipped = engine.add_attachments(&run, sealed.attachments.clone())?;
+            if skipped > 0 {
+                written.skipped.push(SkippedFile {
+                    path: run.to_string(),
+                    reason: format!("attachments whose blob is not in the bundle: {skipped}"),
+                    reason_code: None,
+                });
+            }
         }
         written.runs.push(run);
     }

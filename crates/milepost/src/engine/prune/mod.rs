@@ -12,6 +12,7 @@ use jiff::Timestamp;
 pub use self::report::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep};
 use self::report::{bytes_freed, step_for};
 use super::bookkeeping::event;
+use super::start::age_of_work;
 use super::{Milepost, Saved};
 use crate::Error;
 use crate::model::{EventType, KeepCount, MaintenanceState, Profile, Retention, RunId, RunRecord};
@@ -160,7 +161,7 @@ impl Milepost {
     /// Plans the pruning of a run. A needed run is neither removed nor reduced: no other run in the store was
     /// written later, or an open run continues it.
     fn plan_run(&self, row: RunRow, is_needed: bool, dry_run: bool) -> Result<RunPlan, Error> {
-        let (stamp, last_write) = (row.stamp, last_write(&row));
+        let (stamp, last_write, age) = (row.stamp, last_write(&row), age_of_work(&row));
         let record = match row.record {
             Ok(record) => *record,
             Err(_) => self.record_from_checkpoints(&row.run_id)?,
@@ -177,7 +178,7 @@ impl Milepost {
                 record,
                 retention: &retention,
                 last_written: is_needed,
-                owner_alive: self.liveness(record) == Some(Liveness::Alive),
+                owner_alive: self.liveness(record, age) == Some(Liveness::Alive),
                 protected: entries.iter().any(|entry| entry.pinned || entry.tagged),
             };
             let limit = self.settings.store_limits.ended_after;

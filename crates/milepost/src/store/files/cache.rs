@@ -15,7 +15,7 @@ use crate::model::RunId;
 use crate::store::StoreError;
 
 /// Maximum size of a log. Logs are compacted long before they reach it.
-const LOG_LIMIT: u64 = 256 << 20;
+pub(super) const LOG_LIMIT: u64 = 256 << 20;
 
 /// Identifies a version of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::model::{Event, Item, Marks, Message, RunId, RunRecord};
+use crate::model::{Attachment, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::Header;
 use crate::store::Part;
 use crate::store::check::checksum;
@@ -40,6 +40,8 @@ pub(super) struct Change {
     pub(super) push: Vec<Item>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) messages: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) attachments: Vec<Attachment>,
     /// Events with their positions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<(u64, Event)>,

@@ -3,6 +3,7 @@
 //! A line in `log.jsonl` is the commit point; `latest.json` is derived. Readers take no lock and write
 //! nothing, except that they repair `latest.json` if no writer holds the lock.
 
+mod attachments;
 mod blobs;
 mod cache;
 mod compress;
@@ -34,13 +35,13 @@ use self::state::{RowRef, RunLog};
 use super::identity::{self, ForeignReason};
 use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
-    BlobEntry, CollectReport, DETAILS_WERE_SHOWN, Damage, Decide, EventPage, EventQuery, FindLiveBlobs,
-    HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery,
-    RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun, WriteDecision,
+    BlobEntry, CollectReport, DETAILS_WERE_SHOWN, Damage, Decide, EventCursor, EventPage, EventQuery,
+    FindLiveBlobs, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Part, Receipt, RetentionEntry,
+    Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun, WriteDecision,
 };
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
-use crate::model::{BlobId, Message, RunId};
+use crate::model::{Attachment, BlobId, Message, RunId};
 use crate::seal::Verified;
 use crate::trust::UserState;
 
@@ -231,9 +232,11 @@ impl Store for FilesStore {
         }))
     }
 
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         let mut logs = self.load_all()?;
-        logs.retain(|(_, log)| query.before.is_none_or(|before| log.highest_stamp() < before));
+        logs.retain(|(_, log)| {
+            query.before.is_none_or(|before| log.highest_stamp() < before) && query.lists(log.record.as_ref())
+        });
         logs.sort_by_key(|(_, log)| std::cmp::Reverse(log.highest_stamp()));
         if query.limit > 0 {
             logs.truncate(query.limit);
@@ -274,24 +277,31 @@ impl Store for FilesStore {
     }
 
     fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
-        let mut page = EventPage::default();
+        let (mut page, mut events) = (EventPage::default(), Vec::new());
+        let after = query.after_position();
         for (run, log) in &self.load_queried(query.run)? {
-            page.events.extend(log.events.iter().filter(|(at, _)| *at > query.after).cloned());
-            if log.is_lossy() {
-                let found = format!("{} damaged lines", log.lost + log.trailing);
-                page.damaged.push(Damage::integrity(Part::Log, "intact lines", found).at(Some(run), None));
-            }
+            events.extend(log.events.iter().filter(|(at, _)| *at > after).cloned());
+            page.damaged.extend(attachments::lost_lines(run, log));
         }
-        page.events.sort_by_key(|(at, _)| *at);
-        if query.limit > 0 && page.events.len() > query.limit {
-            page.events.drain(..page.events.len() - query.limit);
+        events.sort_by_key(|(at, _)| *at);
+        if query.limit > 0 && events.len() > query.limit {
+            events.drain(..events.len() - query.limit);
         }
+        page.events = events.into_iter().map(|(at, event)| (EventCursor::at(at), event)).collect();
         Ok(page)
     }
 
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
         let Some(log) = self.load(run)? else { return Ok(Vec::new()) };
         Ok(log.messages.iter().cloned().map(Ok).collect())
+    }
+
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        Ok(self.load(run)?.map_or_else(Vec::new, |log| attachments::read(run, &log, checkpoint)))
     }
 
     fn retention_entries(&self, run: &RunId, _: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {

@@ -1,9 +1,10 @@
 //! The state of one run, replayed from its log.
 //! Takes the lines of a log, and the files in `history/` if lines are lost. Provides the run's entries,
-//! items, messages, events and record, and the view for a decision. Writes nothing and decides nothing.
+//! items, messages, attachments, events and record, and the view for a decision. Writes nothing and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::attachments::Attachments;
 use super::history::History;
 use super::log::{Change, Piece, Read};
 use crate::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
@@ -91,6 +92,7 @@ pub(super) struct RunLog {
     pub(super) entries: BTreeMap<u64, Live>,
     pub(super) items: VecDeque<Item>,
     pub(super) messages: Vec<Message>,
+    pub(super) attachments: Attachments,
     pub(super) events: VecDeque<(u64, Event)>,
     /// The run's record; `None` if a damaged line may have contained a newer one.
     pub(super) record: Option<RunRecord>,
@@ -209,12 +211,15 @@ impl RunLog {
             }
         }
         for sequence in change.drops {
-            self.entries.remove(&sequence);
+            if let Some(live) = self.entries.remove(&sequence) {
+                self.attachments.drop_checkpoint(live.entry.header.snapshot_id.as_str());
+            }
             self.dropped.insert(sequence);
         }
         self.items.drain(..change.consume.min(self.items.len()));
         self.items.extend(change.push);
         self.messages.extend(change.messages);
+        change.attachments.into_iter().for_each(|attachment| self.attachments.add(attachment));
         self.events.extend(change.events);
         while self.events.len() as u64 > EVENTS_KEPT {
             self.events.pop_front();
@@ -330,6 +335,7 @@ impl RunLog {
             Damage { kind, ..damage }
         });
         let latest = self.newest().map(|row| row.row(run));
-        RunRow { run_id: run.clone(), record, stamp: self.highest_stamp(), count: self.count(), latest }
+        let (stamp, count) = (self.highest_stamp(), self.count());
+        RunRow { run_id: run.clone(), record, stamp, count, latest, age: None }
     }
 }

@@ -4,9 +4,12 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::attachments::ATTACHMENTS_PER_LINE;
+use super::cache::LOG_LIMIT;
 use super::history::{self, History, NotAppended};
 use super::log::{Change, line};
 use super::opener::OWN_FOLDER;
@@ -57,6 +60,7 @@ impl FilesStore {
         change.consume = commit.consume;
         change.push = commit.push;
         change.messages = commit.messages;
+        change.attachments = commit.attachments;
         change.events = (base * EVENTS_PER_STAMP..).zip(commit.events).collect();
         let dropped = dropped_ids(state, &change);
         let drops_newest = !commit.puts.is_empty()
@@ -133,6 +137,7 @@ impl FilesStore {
         if end.open {
             bytes.insert(0, b'\n');
         }
+        self.check_log_size(&path, end.at + bytes.len() as u64)?;
         history::append(&path, end.at, &bytes).map_err(|e| match e {
             NotAppended::Unchanged(e) => self.write_error(&path, e),
             NotAppended::NotSynced(e) => StoreError::NotAcknowledged {
@@ -141,6 +146,15 @@ impl FilesStore {
                 source: e.into(),
             },
         })
+    }
+
+    /// Refuses to make a log so large that it could not be read again.
+    fn check_log_size(&self, path: &Path, size: u64) -> Result<(), StoreError> {
+        if size <= LOG_LIMIT {
+            return Ok(());
+        }
+        let why = format!("the log of the run would be larger than {LOG_LIMIT} bytes");
+        Err(self.write_error(path, io::Error::new(io::ErrorKind::FileTooLarge, why)))
     }
 
     /// Copies the newest document to `latest.json` if it is intact. Removes the file if there are no
@@ -212,6 +226,12 @@ impl FilesStore {
                 .chunks(MESSAGES_PER_LINE)
                 .map(|c| Change { messages: c.to_vec(), ..Change::default() }),
         );
+        let attachments: Vec<_> = log.attachments.list(None).into_iter().cloned().collect();
+        changes.extend(
+            attachments
+                .chunks(ATTACHMENTS_PER_LINE)
+                .map(|c| Change { attachments: c.to_vec(), ..Change::default() }),
+        );
         changes.push(Change { push: log.items.iter().cloned().collect(), ..Change::default() });
         // The last line repeats the line before it and adds only the record.
         changes.push(Change::default());
@@ -227,6 +247,7 @@ impl FilesStore {
             bytes.extend_from_slice(&line);
             previous = Some(change);
         }
+        self.check_log_size(&path, bytes.len() as u64)?;
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
         atomic::write(&path, &bytes, Mode::Private).map_err(|e| self.write_error(&path, e))?;
         if log.bad == 0 && log.lost == 0 {
@@ -256,9 +277,11 @@ impl FilesStore {
     }
 }
 
-/// Number of lines that events and messages take in a rewritten log.
+/// Number of lines that events, messages and attachments take in a rewritten log.
 fn list_lines(log: &RunLog) -> usize {
-    log.events.len().div_ceil(EVENTS_PER_LINE) + log.messages.len().div_ceil(MESSAGES_PER_LINE)
+    log.events.len().div_ceil(EVENTS_PER_LINE)
+        + log.messages.len().div_ceil(MESSAGES_PER_LINE)
+        + log.attachments.len().div_ceil(ATTACHMENTS_PER_LINE)
 }
 
 /// The lookups that `Commit::validate` needs, in a store of files.

@@ -2,6 +2,7 @@
 //! their commits; a commit is synced before it is acknowledged (`connection/sync.rs`). Writers of all
 //! processes queue at two lock files; readers never wait. Connections are pooled, and reopened after a fork.
 
+mod attachments;
 mod blob;
 mod connection;
 mod decode;
@@ -39,7 +40,7 @@ use super::{
     StoreInfo, StoreUrl, StoredRun, identity, project_paths,
 };
 use crate::fs::atomic;
-use crate::model::{BlobId, Message, RunId};
+use crate::model::{Attachment, BlobId, Message, RunId};
 
 /// A store in one SQLite file.
 #[derive(Debug)]
@@ -343,7 +344,7 @@ impl Store for SqliteStore {
         self.read(|view| view.run(run))
     }
 
-    fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
         self.read(|view| view.runs(query))
     }
 
@@ -377,6 +378,19 @@ impl Store for SqliteStore {
             let Some(n) = stored.run_n(run)? else { return Ok(Vec::new()) };
             let messages = stored.messages(n)?.into_iter();
             Ok(messages.map(|(_, message)| message.map_err(|damage| damage.at(Some(run), None))).collect())
+        })
+    }
+
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        self.read(|stored| {
+            let Some(n) = stored.run_n(run)? else { return Ok(Vec::new()) };
+            let found = stored.attachments(n, checkpoint)?.into_iter();
+            let located = |damage: Damage| damage.at(Some(run), None);
+            Ok(found.map(|one| one.map(|(_, attachment)| attachment).map_err(located)).collect())
         })
     }
 

@@ -15,9 +15,9 @@ use super::salvage;
 use super::transact::{Outcome, transact};
 use super::view::StoreView;
 use super::wal::{self, Unproven};
-use super::{SqliteStore, StoreResult, blob, frames, rows, sibling};
+use super::{SqliteStore, StoreResult, attachments, blob, frames, rows, sibling};
 use crate::fs::{atomic, bounded};
-use crate::model::{Event, Item, Marks, Message, RunId, RunRecord};
+use crate::model::{Attachment, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::Verified;
 use crate::store::{EventQuery, Slot};
 
@@ -46,6 +46,8 @@ struct Found {
     events: BTreeMap<u64, Event>,
     /// Lost messages by position.
     messages: BTreeMap<i64, Message>,
+    /// Lost attachments with the stamps of their commits.
+    attachments: Vec<(u64, Attachment)>,
     tail: Option<Tail>,
 }
 
@@ -139,12 +141,15 @@ fn search_rebuilt(
         for (at, message) in messages.into_iter().filter(|(at, _)| lost_at(*at)) {
             entry.messages.extend(message.ok().map(|message| (at, message)));
         }
+        let stored = checkpoints.values().next().map(|row| view.readable_attachments(row.n));
+        let lost = stored.into_iter().flatten().filter(|(stamp, _)| is_lost(loss, *stamp));
+        entry.attachments.extend(lost);
         if let Some(tail) = tail(&view, run).filter(|tail| is_lost(loss, tail.stamp)) {
             entry.tail = Some(tail);
         }
         let after = loss.found.saturating_mul(EVENTS_PER_STAMP).saturating_add(EVENTS_PER_STAMP - 1);
-        if let Ok(page) = view.events(&EventQuery::default().run(run).after(after)) {
-            entry.events.extend(page.events);
+        if let Ok((_, events)) = view.numbered_events(&EventQuery::default().run(run), after) {
+            entry.events.extend(events);
         }
     }
     Ok(())
@@ -226,6 +231,9 @@ fn put_back_run(
     }
     for (at, message) in &found.messages {
         rows::put_message(tx, run_row.n, *at, message)?;
+    }
+    for (stamp, attachment) in &found.attachments {
+        attachments::restore(tx, run_row.n, *stamp, attachment)?;
     }
     let mut record = run_row.record.as_ref().ok().map(|record| (**record).clone());
     if let (false, Some(tail)) = (written_since, &found.tail) {

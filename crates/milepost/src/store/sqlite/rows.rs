@@ -198,7 +198,7 @@ pub(super) fn delete_run(tx: &Connection, n: i64) -> Result<()> {
         let of_run = "stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)";
         tx.execute(&format!("DELETE FROM {table} WHERE {of_run}"), [n])?;
     }
-    for table in ["checkpoint", "marks", "name", "item", "message", "event"] {
+    for table in ["checkpoint", "marks", "name", "item", "message", "attachment", "event"] {
         tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
     }
     tx.execute("DELETE FROM run WHERE n = ?1", [n])?;

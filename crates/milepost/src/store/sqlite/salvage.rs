@@ -15,7 +15,7 @@ use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
     CheckpointFilter, Commit, HeaderQuery, MESSAGES_PER_COMMIT, OpenOptions, Row, RunView, Slot, Store,
-    StoreError, WriteDecision,
+    StoreError, WriteDecision, attachment,
 };
 
 /// The result of a survey of a damaged file.
@@ -174,6 +174,9 @@ fn copy_run(
         salvaged.write(run, &mut decide)?;
     }
     copy_messages(salvaged, &view, run)?;
+    if let Some((_, at)) = found.first() {
+        copy_attachments(salvaged, &view, run, at.n)?;
+    }
     if record.is_none() {
         salvaged.forget_record(run)?;
     }
@@ -189,6 +192,27 @@ fn copy_messages(salvaged: &SqliteStore, view: &StoreView<'_>, run: &RunId) -> S
             let Some(record) = &view.record else { return WriteDecision::NoChange };
             let mut commit = Commit::new(record.clone());
             commit.messages = batch.to_vec();
+            WriteDecision::Commit(Box::new(commit))
+        })?;
+    }
+    Ok(())
+}
+
+/// Copies the readable attachments of a run that was already copied. `n` is its number in the damaged file.
+fn copy_attachments(salvaged: &SqliteStore, view: &StoreView<'_>, run: &RunId, n: i64) -> StoreResult<()> {
+    let mut found: Vec<_> = view.readable_attachments(n).into_iter().map(|(_, one)| one).collect();
+    let blobs: Vec<_> = found.iter().filter_map(|one| one.blob().copied()).collect();
+    if !blobs.is_empty() {
+        // Without its blob, an attachment has no value.
+        let missing = salvaged.missing_blobs(&blobs)?;
+        found.retain(|one| one.blob().is_none_or(|id| !missing.contains(id)));
+    }
+    for batch in attachment::batches(&found) {
+        salvaged.write(run, &mut |view: &RunView| {
+            let Some(record) = &view.record else { return WriteDecision::NoChange };
+            let mut commit = Commit::new(record.clone());
+            commit.attachments = batch.to_vec();
+            commit.blobs = batch.iter().filter_map(|one| one.blob().copied()).collect();
             WriteDecision::Commit(Box::new(commit))
         })?;
     }

@@ -101,6 +101,17 @@ CREATE TABLE message (
     PRIMARY KEY (run_n, n)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE attachment (
+    run_n      INTEGER NOT NULL,
+    checkpoint TEXT NOT NULL,
+    task_id    TEXT NOT NULL,
+    position   INTEGER NOT NULL,
+    stamp      INTEGER NOT NULL,
+    checksum   BLOB NOT NULL,
+    attachment TEXT NOT NULL,
+    PRIMARY KEY (run_n, checkpoint, task_id, position)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE event (
     run_n    INTEGER NOT NULL,
     n        INTEGER NOT NULL,
@@ -161,7 +172,7 @@ CREATE TABLE blob_root (
 ";
 
 /// Number of statements in `TABLES`.
-pub(super) const COUNT: usize = 20;
+pub(super) const COUNT: usize = 21;
 
 /// Whether a statement of a file's schema is in `TABLES`.
 pub(super) fn is_known(sql: &str) -> bool {

@@ -8,7 +8,7 @@ use super::connection::Db;
 use super::decode::{self, RunTableRow};
 use super::transact::{Numbering, Outcome, transact};
 use super::view::StoreView;
-use super::{SqliteStore, StoreResult, blob, maintenance, rows};
+use super::{SqliteStore, StoreResult, attachments, blob, maintenance, rows};
 use crate::model::{BlobId, CheckpointId, RunId};
 use crate::store::{
     CheckpointFilter, Commit, CommitLookup, DETAILS_WERE_SHOWN, Decide, HeaderQuery, OLDEST_SHOWN, Receipt,
@@ -79,7 +79,10 @@ fn decide_and_apply(
     )?;
     let mut writer = CommitWriter { tx, stored, run, view: &view, commit: &commit, numbers: &numbers };
     let merged;
-    let appendable = run_row.as_ref().is_some_and(|run_row| writer.is_appendable(run_row));
+    let appendable = match &run_row {
+        Some(run_row) => writer.is_appendable(run_row).map_err(failed)?,
+        None => false,
+    };
     if !appendable || (merge == Merge::IfDue && stored.is_merge_due()) {
         merged = stored.merge().map_err(failed)?;
         writer.stored = &merged;
@@ -184,17 +187,20 @@ struct CommitWriter<'a> {
 
 impl CommitWriter<'_> {
     /// Whether the append log can store this commit: one checkpoint of an existing, intact run,
-    /// without marks or an imported id.
-    fn is_appendable(&self, run_row: &RunTableRow) -> bool {
-        let Commit { puts, marks, events, .. } = self.commit;
-        let [sealed] = &puts[..] else { return false };
+    /// without marks, attachments or an imported id. It removes no checkpoint that may have attachments, because
+    /// appended rows remove their checkpoints later.
+    fn is_appendable(&self, run_row: &RunTableRow) -> Result<bool> {
+        let Commit { puts, marks, drops, events, attachments, .. } = self.commit;
+        let [sealed] = &puts[..] else { return Ok(false) };
         let header = sealed.header();
-        marks.is_empty()
+        let is_plain = marks.is_empty()
+            && attachments.is_empty()
             && !run_row.renamed
             && run_row.record.is_ok()
             && header.imported_id.is_none()
             && header.stamp == self.view.slot.stamp()
-            && events.len() as u64 <= rows::EVENT_SLACK
+            && events.len() as u64 <= rows::EVENT_SLACK;
+        Ok(is_plain && (drops.is_empty() || !attachments::has_any(self.tx, run_row.n)?))
     }
 
     /// Appends one checkpoint to the append log.
@@ -268,6 +274,7 @@ impl CommitWriter<'_> {
             maintenance::vacuum(tx)?;
         }
         self.write_items(run_row.n)?;
+        attachments::push(tx, run_row.n, self.view.slot.stamp(), commit)?;
         rows::push_events(tx, &mut run_row, self.view.slot.stamp(), &commit.events)?;
         run_row.stamp = stamp;
         if run_row.renamed {

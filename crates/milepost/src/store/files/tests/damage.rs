@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::model::{AttachedValue, Attachment};
 use crate::seal::verify;
 
 #[test]
@@ -194,4 +195,37 @@ fn compressed_documents_are_as_good_and_as_guarded() {
     change(&store, &r, |_, commit| commit.drops = vec![1, 3]).unwrap();
     assert!(!path.exists());
     assert_eq!(fs::read(dir.path().join("r/latest.json")).unwrap(), bodies[1]);
+}
+
+fn attachment(index: i64) -> Attachment {
+    Attachment::new("cp", "task", index, "channel", "bytes", AttachedValue::Bytes(b"value".to_vec()))
+}
+
+#[test]
+fn one_damaged_line_loses_no_attachment_and_two_are_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, r) = (open(dir.path()), run("r"));
+    put(&store, &r, "a");
+    for index in 0..3 {
+        change(&store, &r, |_, commit| commit.attachments = vec![attachment(index)]).unwrap();
+    }
+    put(&store, &r, "b");
+    let path = dir.path().join("r/log.jsonl");
+    let log = fs::read(&path).unwrap();
+    let starts: Vec<_> = log.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
+    let damage = |lines: &[usize]| {
+        let mut bytes = log.clone();
+        lines.iter().for_each(|line| bytes[starts[*line] + 50] ^= 1);
+        overwrite(&path, &bytes);
+        store.attachments(&r, Some("cp")).unwrap()
+    };
+    let all = [0, 1, 2].map(|index| Ok(attachment(index)));
+    for line in 0..3 {
+        assert_eq!(damage(&[line]), all, "line {line}");
+    }
+    let mut found = damage(&[1, 2]);
+    assert_eq!(found.pop().unwrap().unwrap_err().part, Part::Log);
+    assert_eq!(found, [Ok(attachment(0)), Ok(attachment(2))]);
+    store.maintain(Maintenance::Repair).unwrap();
+    assert_eq!(store.attachments(&r, Some("cp")).unwrap(), found, "after a repair");
 }

@@ -269,8 +269,8 @@ fn compaction_keeps_everything() {
     assert!(lines < 400, "{lines}");
     let events = store.events(&EventQuery { limit: 5000, ..EventQuery::default() }).unwrap().events;
     assert_eq!(events.len() as u64, EVENTS_KEPT);
-    assert!(events.is_sorted_by(|a, b| a.0 < b.0));
-    let after = EventQuery { after: events[990].0, limit: 3, ..EventQuery::default() };
+    assert!(events.is_sorted_by(|a, b| a.0.position() < b.0.position()));
+    let after = EventQuery { after: Some(&events[990].0), limit: 3, ..EventQuery::default() };
     assert_eq!(store.events(&after).unwrap().events, events[997..]);
     assert_eq!(store.run(&r).unwrap().unwrap().row.record.unwrap().attempts, 641);
 }

@@ -11,7 +11,7 @@ use crate::model::{Event, RunRecord};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::sqlite::decode::{self, EVENTS_PER_STAMP, RunTableRow, bytes, integer, number, text};
-use crate::store::sqlite::{frames, rows};
+use crate::store::sqlite::{attachments, frames, rows};
 use crate::store::{Damage, Part, Row, frame};
 
 /// The next save merges the rows once there are this many.
@@ -292,6 +292,7 @@ impl StoreView<'_> {
     /// Removes checkpoints from the tables after a merge, including those that could not be merged. Returns
     /// the number of removed checkpoints.
     pub(in crate::store::sqlite) fn drop_checkpoints(&self, n: i64, sequences: &[u64]) -> Result<u64> {
+        attachments::drop_with_checkpoints(self.tx, n, sequences)?;
         let mut gone = rows::drop_checkpoints(self.tx, n, sequences)?;
         let unmerged = "DELETE FROM append_log WHERE run_sum = x'' AND run_n = ?1 AND sequence = ?2";
         for sequence in sequences {

@@ -40,6 +40,11 @@ impl<'a> StoreView<'a> {
         Self { tx, log: AppendLog::load(tx).unwrap_or_default() }
     }
 
+    /// The connection that the view reads.
+    pub(super) fn connection(&self) -> &Connection {
+        self.tx
+    }
+
     /// Reads a document. Returns `None` if the checkpoint does not exist.
     pub(super) fn document(&self, n: i64, sequence: u64) -> Result<Option<Document>> {
         if self.log.has_removed(n, sequence) {

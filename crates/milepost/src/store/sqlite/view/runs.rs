@@ -118,6 +118,7 @@ impl StoreView<'_> {
             stamp: run_row.stamp,
             count: run_row.count,
             latest,
+            age: None,
         })
     }
 
@@ -133,7 +134,7 @@ impl StoreView<'_> {
         Ok(Some(StoredRun { row: self.listed_run(run_row)?, items: good, damaged }))
     }
 
-    pub(in crate::store::sqlite) fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>> {
+    pub(in crate::store::sqlite) fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>> {
         let before = query.before.unwrap_or(u64::MAX);
         // Runs with appended rows were written after all others.
         let appended = self.log.runs();
@@ -143,7 +144,8 @@ impl StoreView<'_> {
                 run_rows.push(self.current(run_row)?);
             }
         }
-        run_rows.retain(|run_row| run_row.stamp < before);
+        let is_listed = |run_row: &RunTableRow| query.lists(run_row.record.as_deref().ok());
+        run_rows.retain(|run_row| run_row.stamp < before && is_listed(run_row));
         run_rows.sort_by_key(|run_row| Reverse(run_row.stamp));
         let sql = format!("SELECT {RUN} FROM run WHERE stamp < ?1 ORDER BY stamp DESC");
         let mut statement = self.tx.prepare_cached(&sql)?;
@@ -152,7 +154,7 @@ impl StoreView<'_> {
             && let Some(row) = rows.next()?
         {
             let run_row = run_table_row(row)?;
-            if !appended.contains(&run_row.n) {
+            if !appended.contains(&run_row.n) && is_listed(&run_row) {
                 run_rows.push(self.current(run_row)?);
             }
         }
