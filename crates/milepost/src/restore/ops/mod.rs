@@ -52,6 +52,7 @@ impl Stat {
 
 /// The permissions of a new file.
 #[derive(Debug)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "other platforms have no executable files"))]
 pub(in crate::restore) enum Permissions<'a> {
     /// As for any new file: all that the umask allows.
     New { executable: bool },

@@ -176,7 +176,7 @@ fn an_undo_that_fails_anywhere_is_recovered() {
 
 #[test]
 fn a_recovery_that_is_interrupted_is_recovered() {
-    const STRIDE: usize = 7;
+    const STRIDE: usize = 17;
     let (before, after) = expected(small);
     for (system, kind) in SYSTEMS.into_iter().zip([
         FaultKind::Stop,
