@@ -70,7 +70,9 @@ struct Roots {
     pending: Vec<BlobId>,
     /// Contents that pending items refer to.
     contents: Vec<BlobId>,
-    /// The newest manifest of each series.
+    /// Values of attachments, which are never evicted.
+    attached: Vec<BlobId>,
+    /// The newest manifest of each series, and what undo points need.
     series: Vec<(String, BlobId)>,
 }
 
@@ -89,6 +91,8 @@ impl Roots {
             if let Ok(record) = &stored.row.record {
                 roots.add_record(record);
             }
+            let attached = store.attachments(&row.run_id, None)?;
+            roots.attached.extend(attached.iter().flatten().filter_map(|one| one.blob()));
             let mut after = None;
             loop {
                 let query = HeaderQuery { after, ..HeaderQuery::default().run(&row.run_id).limit(PAGE) };
@@ -179,7 +183,7 @@ fn find_live(
             live.drop_roots.push(root.clone());
         }
     }
-    contents.extend(&roots.contents);
+    contents.extend(roots.contents.iter().chain(&roots.attached));
     if let Some(most) = most {
         live.evict = evicted(store, roots, references, &contents, most)?;
     }
@@ -225,7 +229,7 @@ fn evicted(
     for (_, id) in &roots.series {
         references.add(store, id, &mut manifests, &mut kept)?;
     }
-    kept.extend(&roots.contents);
+    kept.extend(roots.contents.iter().chain(&roots.attached));
     let mut used: u64 = kept.iter().chain(&manifests).map(size).sum();
     // Newest first: keep the contents of each snapshot while they fit.
     for (_, id) in roots.checkpoints.iter().rev() {

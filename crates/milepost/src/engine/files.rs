@@ -184,14 +184,13 @@ impl<'m> Worktree<'m> {
             return Err(failed(why.clone()));
         }
         let files = self.options.files.clone().unwrap_or_default();
-        let store = mp.store.info()?.url;
         let stored = run.map(|run| mp.store.run(run)).transpose()?.flatten();
         let record = stored.as_ref().and_then(|stored| stored.row.record.as_deref().ok());
         let request = SnapshotRequest {
             root: &self.root,
             repository: self.repository.as_ref(),
             capture: &capture,
-            store: &store,
+            store: &mp.address,
             now: mp.now().as_millisecond(),
             options: &files,
             run,
