@@ -15,7 +15,7 @@ use crate::Error;
 use crate::capture::{self, CaptureBaseline, CaptureOptions, find_repository};
 use crate::model::{BlobId, Item, RestorePoint, RunId};
 use crate::snapshot::manifest::SeriesId;
-use crate::snapshot::{CommittedReader, FileContent, Manifest, SnapshotRequest, Snapshotter};
+use crate::snapshot::{CommittedReader, ContentSink, FileContent, Manifest, SnapshotRequest, Snapshotter};
 use crate::store::{HeaderQuery, Repository, Row, StoreError};
 
 /// How long reading committed files from git may take.
@@ -172,11 +172,7 @@ impl<'m> Worktree<'m> {
     }
 
     /// Takes a snapshot without storing it. `sink` gets the contents of the files.
-    fn examine(
-        &self,
-        run: Option<&RunId>,
-        sink: &mut dyn FnMut(&[&[u8]]) -> Result<(), String>,
-    ) -> Result<Manifest, Error> {
+    fn examine(&self, run: Option<&RunId>, sink: &mut ContentSink<'_>) -> Result<Manifest, Error> {
         let mp = self.milepost;
         let failed = |why: String| Error::Worktree { root: self.root.clone(), why };
         let capture = capture::capture_workspace(&self.options, &CaptureBaseline::default());

@@ -14,6 +14,9 @@ use crate::store::{CheckpointEntry, Commit, HeaderQuery, RunQuery, StoreError, W
 /// Contents are passed on when this many bytes have been read.
 const BATCH: usize = 8 << 20;
 
+/// Passes contents on.
+type SendContents<'a> = dyn FnMut(&[&[u8]]) -> Result<(), StoreError> + 'a;
+
 impl Milepost {
     /// Copies the files of all checkpoints, and the newest snapshot of each worktree.
     pub(super) fn copy_files(&self, to: &Milepost, report: &mut CopyReport) -> Result<(), Error> {
@@ -71,9 +74,8 @@ impl Milepost {
             };
             let Ok(part) = manifest::parse(&bytes) else { break };
             manifests.insert(id);
-            let (base, listed) = part.references();
-            contents.extend(listed);
-            next = base;
+            contents.extend(part.contents());
+            next = part.header.base;
         }
         Ok(())
     }
@@ -82,7 +84,7 @@ impl Milepost {
     pub(super) fn send_contents(
         &self,
         ids: &BTreeSet<BlobId>,
-        send: &mut dyn FnMut(&[&[u8]]) -> Result<(), StoreError>,
+        send: &mut SendContents<'_>,
         mut report: Option<&mut CopyReport>,
     ) -> Result<(), Error> {
         let (mut batch, mut size) = (Vec::new(), 0);
