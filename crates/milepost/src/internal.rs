@@ -101,9 +101,7 @@ pub mod store {
 
 /// Snapshots of files: how they are taken, and what they contain.
 pub mod snapshot {
-    pub use crate::snapshot::{
-        EndedTool, FileContent, FileLimits, Manifest, ManifestEntry, SnapshotOptions, restore_folder,
-    };
+    pub use crate::snapshot::{FileContent, Manifest, ManifestEntry, restore_folder};
 }
 
 /// Timers, due times and the changes that trigger a checkpoint.

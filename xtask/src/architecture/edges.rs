@@ -35,6 +35,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ("git", &["fs", "store::project_paths", "store::Repository"]),
     ("restore", &["model", "fs"]),
     ("capture", &["model", "fs", "git", "store::project_paths", "store::Repository", "store::StoreUrl"]),
+    // The folder of a project that Milepost keeps its own files in, and the repository to read.
+    ("snapshot", &["model", "fs", "git", "capture", "store::project_paths", "store::Repository"]),
     ("failures", &["model"]),
     ("front_matter", &[]),
     ("brief", &["model", "front_matter"]),
@@ -47,7 +49,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("database", &[]),
     ("store", &["model", "clock", "fs", "database", "owner", "seal", "trust", "ReasonCode"]),
     ("interop", &["model", "seal", "brief", "database", "fs", "ReasonCode"]),
-    ("error", &["model", "brief", "seal", "store", "trigger", "interop"]),
+    ("error", &["model", "brief", "restore", "seal", "store", "trigger", "interop"]),
     (
         "engine",
         &[
@@ -64,7 +66,9 @@ const MODULES: &[(&str, &[&str])] = &[
             "owner",
             "redact",
             "resume",
+            "restore",
             "seal",
+            "snapshot",
             "retain",
             "store",
             "trigger",
@@ -107,6 +111,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "restore",
             "run",
             "seal",
+            "snapshot",
             "store",
             "trigger",
             "trust",

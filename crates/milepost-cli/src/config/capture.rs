@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use milepost::internal::capture::DEFAULT_WATCHED_FOLDER;
-use milepost::internal::snapshot::FileLimits;
+use milepost::internal::capture::FileLimits;
 use milepost::model::Profile;
 
 use super::value::{Age, Folders, Interval, SettingValue as _, Size};

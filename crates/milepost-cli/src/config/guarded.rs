@@ -7,9 +7,9 @@ use std::path::{Component, Path};
 use std::time::Duration;
 
 use milepost::Settings;
+use milepost::internal::capture::FileLimits;
 use milepost::internal::engine::ResumePolicy;
 use milepost::internal::model::{SizeLimits, StoreLimits};
-use milepost::internal::snapshot::FileLimits;
 use milepost::internal::store::DEFAULT_WAIT;
 use milepost::model::Profile;
 

@@ -10,12 +10,12 @@ pub(crate) use self::store::lost_writes;
 
 use std::cell::{Cell, OnceCell};
 
+use milepost::internal::capture::SnapshotOptions;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
 use milepost::internal::clock::SystemClock;
 use milepost::internal::engine::{QueuedSave, RunResolution};
 use milepost::internal::engine::{RunLocation, RunOptions};
 use milepost::internal::model::CaptureWhen;
-use milepost::internal::snapshot::SnapshotOptions;
 use milepost::internal::store::identity::ForeignReason;
 use milepost::internal::{engine, trigger};
 use milepost::model::{Change, Profile, RunId, RunRecord, Source};

@@ -4,12 +4,12 @@
 
 use std::time::{Duration, Instant};
 
+use milepost::internal::capture::EndedTool;
 use milepost::internal::capture::WorkspaceCapture;
 use milepost::internal::engine::AgentSession;
 use milepost::internal::engine::RunOptions;
 use milepost::internal::engine::{RunAssessment, StartOptions};
 use milepost::internal::owner;
-use milepost::internal::snapshot::EndedTool;
 use milepost::model::{Change, InterruptionKind, Owner, RunId};
 use milepost::{Error, Milepost, ReasonCode, Save};
 

@@ -3,6 +3,7 @@
 //! fail, take a lock, write, or exceed its limits. Nothing else reads the workspace.
 
 pub mod commit_distance;
+mod file_options;
 mod git;
 mod manifest;
 mod memory;
@@ -16,6 +17,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use file_options::{EndedTool, FileLimits, SnapshotOptions};
 pub use git::{ChangedPath, GitObject};
 pub use memory::{PeakWatch, Process};
 pub use project::project_facts;
@@ -23,7 +25,6 @@ pub use reference::file_reference;
 pub use tracked::is_tracked;
 
 use crate::model::{BlobId, CaptureHistory, GitFacts, MemoryUsage, PathText, WatchedFiles, Workspace};
-use crate::snapshot::SnapshotOptions;
 use crate::store::project_paths::{self, ProjectPaths};
 use crate::store::{Repository, StoreUrl};
 

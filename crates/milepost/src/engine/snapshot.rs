@@ -7,13 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::Milepost;
 use crate::Error;
-use crate::capture::{self, CaptureOptions, TakenSnapshot, WorkspaceCapture};
+use crate::capture::{self, CaptureOptions, FileLimits, SnapshotOptions, TakenSnapshot, WorkspaceCapture};
 use crate::model::{BlobId, Change, FileRef, Item, RunId, RunRecord};
 use crate::snapshot::manifest::{SeriesId, is_inside};
-use crate::snapshot::{
-    FileContent, FileLimits, Manifest, SnapshotOptions, SnapshotRequest, Snapshotter, ToolWindow,
-    read_written_file,
-};
+use crate::snapshot::{FileContent, Manifest, SnapshotRequest, Snapshotter, ToolWindow, read_written_file};
 use crate::store::{Commit, StoreError, StoredRun};
 
 /// Maximum time to wait for another snapshot of the same worktree.

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use super::{Listeners, Session, SessionEvent, Shared};
 use crate::Error;
-use crate::capture::CaptureOptions;
+use crate::capture::{CaptureOptions, SnapshotOptions};
 use crate::engine::Milepost;
 use crate::model::{Body, RunId};
-use crate::snapshot::SnapshotOptions;
 use crate::store::{OpenOptions, StoreUrl};
 
 /// The default capture interval.

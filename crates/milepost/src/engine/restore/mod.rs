@@ -1,8 +1,9 @@
 //! Restore: brings the files of a worktree back to an earlier checkpoint, and undoes that. Decides which paths
 //! may change, saves the present files in a safety checkpoint, and lets `crate::restore` change the files.
 
+mod plan;
+
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use derive_getters::Getters;
@@ -11,106 +12,25 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::bookkeeping::event;
-use super::files::{Files, Worktree};
-use super::snapshot::{include_snapshot, inside_root};
+use super::files::Worktree;
+use super::snapshot::include_snapshot;
 use super::{Milepost, Reference, Save};
 use crate::Error;
-use crate::capture::{CaptureOptions, TakenSnapshot};
+use crate::capture::{CaptureOptions, EndedTool, SnapshotOptions, TakenSnapshot};
 use crate::model::id::random_suffix;
-use crate::model::{BlobId, CheckpointId, EventType, PathText, RunId, RunRecord, closed_enum};
+use crate::model::{BlobId, CheckpointId, EventType, PathText, RunId, RunRecord};
 use crate::owner::Liveness;
 use crate::restore::{
     self, Before, ContentError, ContentSource, FileChange, FileState, Fingerprint, RecoveryResult,
     RestoreMeta, RestoreTarget,
 };
 use crate::snapshot::manifest::UNDO_PREFIX;
-use crate::snapshot::{EndedTool, FileContent, Manifest, SnapshotOptions, ignored_paths, undo_manifest};
+use crate::snapshot::{FileContent, Manifest, undo_manifest};
 use crate::store::{Commit, Store, WriteDecision};
+pub use plan::{PlannedFile, RestoreAction, RestorePlan, RestoreScope};
 
 /// How many undo points a worktree keeps. The oldest ones are removed, with the files that they moved aside.
 pub(super) const UNDO_POINTS: usize = 20;
-
-options! {
-    /// Which files to restore.
-    #[derive(Debug, Clone, Default)]
-    pub struct RestoreScope {
-        /// Files and folders to restore, relative to the root. If empty, all files that the run changed.
-        pub(crate) paths: Vec<PathBuf>,
-        /// Restores every file that differs, even if the run did not change it.
-        pub(crate) all: bool,
-        /// Replaces files that someone else changed. Their present content is kept for `undo`.
-        pub(crate) force: bool,
-        /// The run that the caller works in, which does not count as another live run.
-        pub(crate) current_run: Option<RunId>,
-    }
-}
-
-closed_enum! {
-    /// What a restore does with a file.
-    pub enum RestoreAction {
-        /// Replaces its content.
-        Restore = "restore",
-        /// Creates it again.
-        Recreate = "recreate",
-        /// Deletes it, because it did not exist.
-        Delete = "delete",
-        /// Leaves it, because it must not be touched.
-        Keep = "keep",
-        /// Leaves it, because someone else changed it.
-        Conflict = "conflict",
-        /// Leaves it, because its earlier content is not available.
-        Unavailable = "unavailable",
-    }
-}
-
-/// A file in a plan.
-#[derive(Getters, Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PlannedFile {
-    /// The path, relative to the root.
-    pub(crate) path: PathText,
-    /// What happens to it.
-    #[getter(copy)]
-    pub(crate) action: RestoreAction,
-    /// Why it is left, or what is special about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
-    /// The size of the restored content.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) size: Option<u64>,
-}
-
-/// What a restore would do.
-#[derive(Getters, Debug, Clone, Serialize)]
-pub struct RestorePlan {
-    /// The reference that the user gave.
-    pub(crate) reference: String,
-    /// The run whose files are restored.
-    pub(crate) run_id: RunId,
-    /// When the restored snapshot was taken.
-    #[getter(copy)]
-    pub(crate) taken_at: Timestamp,
-    /// The files, sorted by path. Files that do not differ are not listed.
-    pub(crate) files: Vec<PlannedFile>,
-    /// Number of files that differ, but that this run did not change.
-    pub(crate) left_alone: u64,
-    /// Identifies this plan. A restore with the token of another plan is refused.
-    pub(crate) token: String,
-    #[serde(skip)]
-    #[getter(skip)]
-    changes: Vec<FileChange>,
-}
-
-impl RestorePlan {
-    /// Number of files with this action.
-    pub fn count(&self, action: RestoreAction) -> usize {
-        self.files.iter().filter(|file| file.action == action).count()
-    }
-
-    /// Number of files that the restore changes.
-    pub fn changes(&self) -> usize {
-        self.changes.len()
-    }
-}
 
 /// A file that was left as it is, although the plan was to change it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -369,115 +289,6 @@ impl Worktree<'_> {
         options
     }
 
-    /// Decides what happens to each file.
-    fn plan(
-        &self,
-        target: &Files<'_>,
-        present: &Manifest,
-        scope: &RestoreScope,
-    ) -> Result<RestorePlan, Error> {
-        let run = target.run.clone().ok_or_else(|| Error::NoFiles { reference: target.name.clone() })?;
-        let named = self.named_paths(scope)?;
-        let family = self.milepost.run_and_continuations(&run)?;
-        let mut paths = target.changed_paths();
-        paths.extend(present.entries.keys().cloned());
-        let mut plan = RestorePlan {
-            reference: target.name.clone(),
-            run_id: run,
-            taken_at: target.taken_at,
-            files: Vec::new(),
-            left_alone: 0,
-            token: String::new(),
-            changes: Vec::new(),
-        };
-        let mut candidates = Vec::new();
-        for path in paths {
-            let is_named = named.iter().any(|named| is_at_or_below(&path, named));
-            if !named.is_empty() && !is_named {
-                continue;
-            }
-            let entry = present.entries.get(&path);
-            let now = content_now(target, present, &path);
-            // A path that only the present snapshot lists has changed after all others.
-            let earlier = target.listed(&path).or_else(|| entry.map(|entry| entry.was.clone()));
-            let Some(earlier) = earlier.filter(|earlier| *earlier != now) else { continue };
-            let change = entry.map(|entry| &entry.change);
-            let is_own =
-                change.is_some_and(|change| change.by.as_ref().is_some_and(|by| family.contains(by)));
-            let is_touched = change.is_some_and(|change| change.authors().any(|run| family.contains(run)));
-            if !is_touched && !scope.all && !is_named {
-                plan.left_alone += 1;
-                continue;
-            }
-            let others_until = change.map_or(0, |change| change.others_until);
-            let conflict = if !is_own {
-                let since = if is_touched { "changed it since" } else { "changed it" };
-                Some(format!("someone else {since}, or it was changed outside of this run's tools"))
-            } else if others_until > target.taken_at.as_millisecond() {
-                Some("someone else also changed it since".to_owned())
-            } else {
-                None
-            };
-            candidates.push((path, now, earlier, conflict));
-        }
-        let ignored = match &self.repository {
-            Some(repository) => ignored_paths(repository, candidates.iter().map(|(path, ..)| &path[..])),
-            None => BTreeSet::new(),
-        };
-        for (path, now, earlier, conflict) in candidates {
-            let earlier = match earlier {
-                FileContent::Omitted { .. } => target.content(&path),
-                earlier => earlier,
-            };
-            if earlier == now {
-                continue;
-            }
-            let is_ignored = ignored.contains(&path);
-            let fingerprint = || self.fingerprint(&path);
-            let (action, reason, change) =
-                decide(&path, now, &earlier, conflict, is_ignored, scope.force, &fingerprint);
-            let size = match &earlier {
-                FileContent::File { size, .. } if change.is_some() => Some(*size),
-                _ => None,
-            };
-            plan.files.push(PlannedFile { path: PathText::of(&path), action, reason, size });
-            plan.changes.extend(change);
-        }
-        self.store_missing_contents(target, &plan.changes)?;
-        plan.token = token_of(&plan);
-        Ok(plan)
-    }
-
-    /// Stores contents that were found only in git, so that the restore can read them.
-    fn store_missing_contents(&self, target: &Files<'_>, changes: &[FileChange]) -> Result<(), Error> {
-        let store = &self.milepost.store;
-        let wanted: Vec<_> = changes.iter().filter_map(|change| content_of(&change.after)).collect();
-        let ids: Vec<_> = wanted.iter().filter_map(FileContent::blob).collect();
-        let missing = store.missing_blobs(&ids)?;
-        for content in wanted.iter().filter(|content| content.blob().is_some_and(|id| missing.contains(&id)))
-        {
-            if let Ok(bytes) = target.read(content) {
-                store.put_blobs(&[&bytes])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The paths of the scope, relative to the root.
-    fn named_paths(&self, scope: &RestoreScope) -> Result<Vec<Vec<u8>>, Error> {
-        let inside = |path: &PathBuf| {
-            if path.as_path() == Path::new(".") || *path == self.root {
-                return Ok(Vec::new());
-            }
-            inside_root(&self.root, path).ok_or_else(|| Error::FileUnavailable {
-                path: path.display().to_string(),
-                reference: "the worktree".into(),
-                why: "it is outside of the worktree, or one of Milepost's or git's own files".into(),
-            })
-        };
-        scope.paths.iter().map(inside).collect()
-    }
-
     /// Refuses to change files under another run that is at work in the same worktree.
     fn refuse_other_live_runs(&self, run: &RunId, current: Option<&RunId>) -> Result<(), Error> {
         let mp = self.milepost;
@@ -604,64 +415,6 @@ fn is_waiting(record: &RunRecord) -> bool {
     record.interruption.is_some()
 }
 
-/// The content of a path now. A path that the newest series does not list has not changed since it began.
-fn content_now(target: &Files<'_>, present: &Manifest, path: &[u8]) -> FileContent {
-    match present.entries.get(path) {
-        Some(entry) => entry.now.clone(),
-        None => target.newest(path).unwrap_or(FileContent::Absent),
-    }
-}
-
-fn is_at_or_below(path: &[u8], named: &[u8]) -> bool {
-    let rest = path.strip_prefix(named);
-    named.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-}
-
-/// What happens to one file that differs.
-fn decide(
-    path: &[u8],
-    now: FileContent,
-    earlier: &FileContent,
-    conflict: Option<String>,
-    is_ignored: bool,
-    force: bool,
-    fingerprint: &dyn Fn() -> Option<Fingerprint>,
-) -> (RestoreAction, Option<String>, Option<FileChange>) {
-    use RestoreAction as A;
-    if is_ignored {
-        return (A::Keep, Some("git ignores it".into()), None);
-    }
-    if matches!(now, FileContent::Submodule { .. }) || matches!(earlier, FileContent::Submodule { .. }) {
-        return (A::Keep, Some("it is a submodule".into()), None);
-    }
-    if let FileContent::Omitted { reason, .. } = earlier {
-        return (A::Unavailable, Some(reason.clone()), None);
-    }
-    let action = match (&now, earlier) {
-        (_, FileContent::Absent) => A::Delete,
-        (FileContent::Absent, _) => A::Recreate,
-        _ => A::Restore,
-    };
-    let reason = match (conflict, force) {
-        (Some(why), false) => return (A::Conflict, Some(why), None),
-        (Some(why), true) => Some(why),
-        (None, _) => None,
-    };
-    let before = match &now {
-        FileContent::Omitted { reason, .. } => match fingerprint() {
-            Some(fingerprint) => Before::Unsaved { fingerprint },
-            None => return (A::Conflict, Some(reason.clone()), None),
-        },
-        content => state_of_content(content).map_or(Before::ABSENT, Before::saved),
-    };
-    let Some(after) = state_of_content(earlier) else {
-        return (A::Unavailable, reason, None);
-    };
-    let is_unsaved = matches!(before, Before::Unsaved { .. });
-    let reason = reason.or_else(|| is_unsaved.then(|| "its present content is moved aside".to_owned()));
-    (action, reason, Some(FileChange { path: PathText::of(path), before, after }))
-}
-
 fn state_of_content(content: &FileContent) -> Option<FileState> {
     match content {
         FileContent::Absent => Some(FileState::Absent),
@@ -682,17 +435,6 @@ fn content_of(state: &FileState) -> Option<FileContent> {
         FileState::Symlink { target } => Some(FileContent::Symlink { target: PathText::of(target) }),
         FileState::Aside { .. } => None,
     }
-}
-
-/// Identifies a plan by everything that it would do.
-fn token_of(plan: &RestorePlan) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for change in &plan.changes {
-        // Serialising these plain values does not fail.
-        hasher.update(&serde_json::to_vec(change).unwrap_or_default());
-    }
-    hasher.update(plan.reference.as_bytes());
-    hasher.finalize().to_hex()[..16].to_owned()
 }
 
 fn new_id(now: Timestamp) -> String {
