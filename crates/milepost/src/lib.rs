@@ -89,6 +89,11 @@ pub use snapshot::FileContent;
 #[doc = include_str!("../../../docs/library.md")]
 mod guide {}
 
+/// Compiles and runs the code block of the guide to files.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/files.md")]
+mod files_guide {}
+
 /// Compiles the code block of the front page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
