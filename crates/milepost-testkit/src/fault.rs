@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use milepost::model::{Message, RunId};
+use milepost::model::{BlobId, Message, RunId};
 use milepost::store::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, Receipt,
-    RetentionEntry, Row, RunQuery, RunRow, RunView, Store, StoreError, StoreInfo, StoredRun, WriteDecision,
+    BlobEntry, CollectReport, Damage, Decide, EventPage, EventQuery, FindLiveBlobs, HeaderQuery, Maintenance,
+    MaintenanceReport, Receipt, RetentionEntry, Row, RunQuery, RunRow, RunView, Store, StoreError, StoreInfo,
+    StoredRun, WriteDecision,
 };
 
 use crate::rng::Rng;
@@ -30,6 +31,13 @@ macro_rules! forward {
             events(query: &EventQuery<'_>) -> EventPage;
             messages(run: &RunId) -> Vec<Result<Message, Damage>>;
             retention_entries(run: &RunId, newest: Option<u64>) -> Vec<RetentionEntry>;
+            put_blobs(contents: &[&[u8]]) -> ();
+            missing_blobs(ids: &[BlobId]) -> Vec<BlobId>;
+            blob(id: &BlobId) -> Vec<u8>;
+            blobs(after: Option<&BlobId>, limit: usize) -> Vec<BlobEntry>;
+            blob_bytes() -> u64;
+            blob_roots() -> Vec<(String, BlobId)>;
+            collect_blobs(find_live: &mut FindLiveBlobs<'_>) -> CollectReport;
             delete_run(run: &RunId, only_at: Option<u64>) -> bool;
             maintain(what: Maintenance<'_>) -> MaintenanceReport;
             info() -> StoreInfo;

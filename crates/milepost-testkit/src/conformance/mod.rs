@@ -3,6 +3,7 @@
 //! one shared database at the same time. Must not depend on a path, damage data or inspect a store's
 //! internals: the store's own tests do that.
 
+pub mod blobs;
 pub mod bodies;
 pub mod concurrency;
 pub mod delete;
@@ -75,6 +76,11 @@ macro_rules! __each_rule {
                 }
                 messages::{are_appended_in_order, survive_other_commits, are_deleted_with_the_run, too_many_at_once_are_refused}
                 events::{come_in_order, page_by_position, limit_takes_the_newest, are_bounded, are_bounded_in_one_commit}
+                blobs::{
+                    put_is_idempotent, contents_come_back, many_small_ones, too_large_is_refused,
+                    missing_blobs_refuse_a_commit, roots_are_set_by_commits, collection_removes_what_is_not_kept,
+                    failed_decision_collects_nothing, listed_in_pages, bytes_are_counted, collection_beside_savers
+                }
                 record::{comes_back_verbatim, may_be_large, is_rewritten_without_a_put}
                 listing::{
                     runs_by_newest_write, runs_in_pages, headers_in_pages, headers_across_runs,
@@ -92,6 +98,7 @@ macro_rules! __each_rule {
                 concurrency::{
                     two_handles_see_each_other, two_handles_one_run, two_handles_many_runs, two_handles_prune_and_read
                 }
+                blobs::{collection_on_another_handle, puts_are_seen_by_another_handle}
             }
         }
     };

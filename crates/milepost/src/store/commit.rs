@@ -2,7 +2,7 @@
 //! `Commit::validate` is the only place that checks these rules. Every store calls it before it writes.
 //! Nothing here touches a file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use derive_getters::Getters;
@@ -107,7 +107,8 @@ pub struct Commit {
     /// Blobs that the commit refers to. If the store does not have one of them, the commit is refused with
     /// `StoreError::BlobsMissing`.
     pub blobs: Vec<BlobId>,
-    /// Named roots to set. A root keeps its blob from being collected.
+    /// Named roots to set. A root keeps its blob from being collected. If the store does not have the blob,
+    /// the commit is refused with `StoreError::BlobsMissing`.
     pub roots: Vec<(String, BlobId)>,
     /// Names that must not exist in the store yet as an id, a tag or an imported id. If one does, the
     /// commit is refused with `StoreError::Named`.
@@ -124,6 +125,9 @@ pub trait CommitLookup {
 
     /// Whether a checkpoint of any run has this name as its id, a tag or an imported id.
     fn is_name_taken(&self, name: &str) -> Result<bool, StoreError>;
+
+    /// The blobs among `ids` whose content the store does not have.
+    fn find_missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError>;
 }
 
 impl Commit {
@@ -175,7 +179,18 @@ impl Commit {
                 return Err(StoreError::Named(name.clone()));
             }
         }
-        Ok(())
+        self.validate_blobs(stored)
+    }
+
+    /// Checks that the store has the content of all blobs that the commit refers to.
+    fn validate_blobs(&self, stored: &dyn CommitLookup) -> Result<(), StoreError> {
+        let of_roots = self.roots.iter().map(|(_, blob)| blob);
+        let blobs: BTreeSet<BlobId> = self.blobs.iter().chain(of_roots).copied().collect();
+        if blobs.is_empty() {
+            return Ok(());
+        }
+        let missing = stored.find_missing_blobs(&Vec::from_iter(blobs))?;
+        if missing.is_empty() { Ok(()) } else { Err(StoreError::BlobsMissing(missing)) }
     }
 
     /// Checks that sequence numbers and stamps start at the view's slot and increase.

@@ -3,6 +3,8 @@
 //! A store receives headers and sealed bytes. It never re-serialises a body and contains no policy.
 
 mod blob;
+mod blob_codec;
+mod blob_folder;
 mod check;
 mod commit;
 mod error;
@@ -66,6 +68,9 @@ pub(crate) const LOSS_CAUSES: &str =
 /// Maximum number of events that a run keeps.
 pub const EVENTS_KEPT: u64 = 1000;
 
+/// Maximum size of a blob in bytes.
+pub const BLOB_LIMIT: u64 = 64 << 20;
+
 /// Stores checkpoints. Blocking and object-safe; every method is either durable or read-only.
 ///
 /// Every implementation must follow these rules, which the conformance suite checks:
@@ -102,46 +107,36 @@ pub trait Store: Send + Sync {
     /// older ones contain.
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError>;
 
-    /// Stores blobs. Skips those that already exist. A blob is durable once a commit that refers to it is
-    /// acknowledged.
-    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
-        let _ = contents;
-        Err(StoreError::Rules("blobs are not supported"))
-    }
+    /// Stores blobs. Skips those that already exist, and duplicates. A blob whose content was evicted is stored
+    /// again. A blob is durable once a commit that refers to it is acknowledged. A content larger than
+    /// `BLOB_LIMIT` fails with `StoreError::Rules`, and nothing is stored.
+    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError>;
 
-    /// The blobs among `ids` whose content the store does not have.
-    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
-        Ok(ids.to_vec())
-    }
+    /// The blobs among `ids` whose content the store does not have, because it was never stored, was removed
+    /// or was evicted. Does not read contents.
+    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError>;
 
-    /// Reads the content of a blob and verifies it against the id.
-    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
-        Err(StoreError::NoBlob(*id))
-    }
+    /// Reads the content of a blob and verifies it against the id. Fails with `StoreError::NoBlob` if the store
+    /// does not have the content, and with `StoreError::Damaged` if it does not match the id.
+    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError>;
 
-    /// Lists blobs in the order of their ids, those after `after` only; a limit of 0 means no limit.
-    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
-        let _ = (after, limit);
-        Ok(Vec::new())
-    }
+    /// Lists blobs in the order of their ids, those after `after` only; a limit of 0 means no limit. Includes
+    /// blobs whose content was evicted.
+    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError>;
 
-    /// Number of bytes that the store uses for the contents of all blobs. Does not read them.
-    fn blob_bytes(&self) -> Result<u64, StoreError> {
-        Ok(0)
-    }
+    /// Number of bytes that the store uses for the contents of all blobs: the sum over `blobs`. Does not read
+    /// the contents.
+    fn blob_bytes(&self) -> Result<u64, StoreError>;
 
     /// Lists the named roots, sorted by name. A blob that a root names is in use, even if no checkpoint refers
-    /// to it.
-    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
-        Ok(Vec::new())
-    }
+    /// to it. A damaged root is an error, because the collector would otherwise remove its blob.
+    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError>;
 
     /// Removes the contents of all blobs that `find_live` does not keep. Decides and removes under the
-    /// writers' lock, so that it never removes a blob of a commit that succeeds.
-    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError> {
-        let _ = find_live;
-        Ok(CollectReport::default())
-    }
+    /// writers' lock, so that it never removes a blob of a commit that succeeds. A commit that refers to a
+    /// removed blob is refused; its writer stores the blob again and retries. If `find_live` fails, nothing is
+    /// removed.
+    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError>;
 
     /// Removes a run and everything in it, or nothing. Returns false if the run does not exist, or if
     /// `only_at` is not the stamp of its last write.

@@ -2,10 +2,10 @@
 //! Callers cannot write through it, so every document passes redaction before it is stored.
 
 use super::{
-    Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo,
-    StoredRun,
+    BlobEntry, Damage, EventPage, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError,
+    StoreInfo, StoredRun,
 };
-use crate::model::{Message, RunId};
+use crate::model::{BlobId, Message, RunId};
 
 /// Reads a store. Each method does the same as the method of [`Store`] with that name.
 #[derive(Clone, Copy)]
@@ -40,6 +40,31 @@ impl StoreReader<'_> {
     /// Lists the messages of a run, oldest first.
     pub fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
         self.0.messages(run)
+    }
+
+    /// The blobs among `ids` whose content the store does not have.
+    pub fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        self.0.missing_blobs(ids)
+    }
+
+    /// Reads the content of a blob and verifies it against the id.
+    pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
+        self.0.blob(id)
+    }
+
+    /// Lists blobs in the order of their ids.
+    pub fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
+        self.0.blobs(after, limit)
+    }
+
+    /// Number of bytes that the store uses for the contents of all blobs.
+    pub fn blob_bytes(&self) -> Result<u64, StoreError> {
+        self.0.blob_bytes()
+    }
+
+    /// Lists the named roots, sorted by name.
+    pub fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
+        self.0.blob_roots()
     }
 
     /// Returns the store's address, size and warning.

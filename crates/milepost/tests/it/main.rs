@@ -19,6 +19,7 @@ mod resume;
 mod rounds;
 mod run;
 mod session;
+mod sqlite_blobs;
 mod sqlite_damage;
 mod sqlite_wal;
 mod store_calls;

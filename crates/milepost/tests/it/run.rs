@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use milepost::internal::engine::RunOptions;
-use milepost::model::{CriterionStatus, EventType, RunId, Source, TaskStatus};
+use milepost::model::{BlobId, CriterionStatus, EventType, RunId, Source, TaskStatus};
 use milepost::store::{
-    Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt,
-    RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun,
+    BlobEntry, CollectReport, Decide, EventPage, EventQuery, FindLiveBlobs, HeaderQuery, Maintenance,
+    MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError,
+    StoreInfo, StoreUrl, StoredRun,
 };
 use milepost::{Error, Milepost, Profile, ReasonCode, Run, Save, Status};
 use milepost::{ListQuery, Reference};
@@ -64,6 +65,27 @@ impl Store for Full {
     }
     fn retention_entries(&self, run: &RunId, newest: Option<u64>) -> Result<Vec<RetentionEntry>, StoreError> {
         self.0.retention_entries(run, newest)
+    }
+    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
+        self.0.put_blobs(contents)
+    }
+    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        self.0.missing_blobs(ids)
+    }
+    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
+        self.0.blob(id)
+    }
+    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
+        self.0.blobs(after, limit)
+    }
+    fn blob_bytes(&self) -> Result<u64, StoreError> {
+        self.0.blob_bytes()
+    }
+    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
+        self.0.blob_roots()
+    }
+    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError> {
+        self.0.collect_blobs(find_live)
     }
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         self.0.delete_run(run, only_at)

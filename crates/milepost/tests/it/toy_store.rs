@@ -7,22 +7,28 @@ use std::ffi::OsStr;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
-use milepost::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
+use milepost::model::{BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::Sealed;
 use milepost::store::{
-    CheckpointEntry, CheckpointFilter, Commit, CommitLookup, Cursor, Damage, Decide, EventPage, EventQuery,
-    HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunDetails,
-    RunQuery, RunRow, RunView, Slot, Store, StoreError, StoreInfo, StoreOpener, StoreUrl, StoredRun,
-    WriteDecision, register,
+    BLOB_LIMIT, BlobEntry, CheckpointEntry, CheckpointFilter, CollectReport, Commit, CommitLookup, Cursor,
+    Damage, Decide, EventPage, EventQuery, FindLiveBlobs, HeaderQuery, Maintenance, MaintenanceReport,
+    OpenOptions, Receipt, RetentionEntry, Row, RunDetails, RunQuery, RunRow, RunView, Slot, Store,
+    StoreError, StoreInfo, StoreOpener, StoreUrl, StoredRun, WriteDecision, register,
 };
 use milepost::{Milepost, Save, Status};
 
-type Shared = Arc<Mutex<Tables>>;
+/// The tables, and the writers' lock. Readers do not need the lock, so a collection can read the store while
+/// it holds the lock.
+#[derive(Default)]
+struct Shared {
+    writing: Mutex<()>,
+    tables: Mutex<Tables>,
+}
 
 /// Opens toy stores. Stores with the same name share their content.
 struct ToyOpener;
 
-static STORES: LazyLock<Mutex<HashMap<String, Shared>>> = LazyLock::new(Mutex::default);
+static STORES: LazyLock<Mutex<HashMap<String, Arc<Shared>>>> = LazyLock::new(Mutex::default);
 
 impl StoreOpener for ToyOpener {
     fn scheme(&self) -> &'static str {
@@ -35,8 +41,8 @@ impl StoreOpener for ToyOpener {
         if !options.create && !stores.contains_key(&name) {
             return Err(StoreError::Missing { location: name });
         }
-        let tables = Arc::clone(stores.entry(name.clone()).or_default());
-        Ok(Box::new(ToyStore { name, tables }))
+        let shared = Arc::clone(stores.entry(name.clone()).or_default());
+        Ok(Box::new(ToyStore { name, shared }))
     }
 }
 
@@ -47,6 +53,9 @@ struct Tables {
     stamp: u64,
     /// The newest position of an event.
     position: u64,
+    /// Contents by id; `None` if the content was evicted.
+    blobs: BTreeMap<BlobId, Option<Vec<u8>>>,
+    roots: BTreeMap<String, BlobId>,
 }
 
 struct ToyRun {
@@ -96,13 +105,17 @@ impl ToyRun {
 
 struct ToyStore {
     name: String,
-    tables: Shared,
+    shared: Arc<Shared>,
 }
 
 impl ToyStore {
     fn lock(&self) -> MutexGuard<'_, Tables> {
         // A decision that panics leaves the tables unchanged.
-        self.tables.lock().unwrap_or_else(|e| e.into_inner())
+        self.shared.tables.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn lock_for_writing(&self) -> MutexGuard<'_, ()> {
+        self.shared.writing.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
 
@@ -133,6 +146,10 @@ impl CommitLookup for Lookup<'_> {
             |entry: CheckpointEntry| entry.header.snapshot_id().as_str() == name || is_named(&entry, name);
         Ok(self.tables.runs.values().flat_map(ToyRun::entries).any(has))
     }
+
+    fn find_missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        Ok(self.tables.missing_blobs(ids))
+    }
 }
 
 fn is_named(entry: &CheckpointEntry, name: &str) -> bool {
@@ -155,6 +172,11 @@ fn matches(entry: &CheckpointEntry, find: CheckpointFilter<'_>) -> bool {
 }
 
 impl Tables {
+    fn missing_blobs(&self, ids: &[BlobId]) -> Vec<BlobId> {
+        let is_missing = |id: &&BlobId| !matches!(self.blobs.get(*id), Some(Some(_)));
+        ids.iter().filter(is_missing).copied().collect()
+    }
+
     fn apply(&mut self, run: &RunId, slot: &Slot, commit: Commit) {
         self.stamp = commit.puts.last().map_or(slot.stamp(), |put| put.header().stamp());
         let stored = self.runs.entry(run.clone()).or_insert_with(|| ToyRun {
@@ -166,6 +188,7 @@ impl Tables {
             messages: Vec::new(),
             events: Vec::new(),
         });
+        self.roots.extend(commit.roots);
         stored.record = commit.record;
         stored.stamp = self.stamp;
         for put in commit.puts {
@@ -192,6 +215,7 @@ impl Tables {
 
 impl Store for ToyStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        let _writing = self.lock_for_writing();
         let mut tables = self.lock();
         let stamp = tables.stamp + 1;
         let view = match tables.runs.get(run) {
@@ -281,7 +305,64 @@ impl Store for ToyStore {
         Ok(tables.runs.get(run).map_or_else(Vec::new, |stored| stored.entries().map(of).collect()))
     }
 
+    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
+        if contents.iter().any(|content| content.len() as u64 > BLOB_LIMIT) {
+            return Err(StoreError::Rules("a blob is too large"));
+        }
+        let _writing = self.lock_for_writing();
+        let mut tables = self.lock();
+        tables.blobs.extend(contents.iter().map(|content| (BlobId::of(content), Some(content.to_vec()))));
+        Ok(())
+    }
+
+    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        Ok(self.lock().missing_blobs(ids))
+    }
+
+    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
+        self.lock().blobs.get(id).cloned().flatten().ok_or(StoreError::NoBlob(*id))
+    }
+
+    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
+        let tables = self.lock();
+        let entry = |(id, content): (&BlobId, &Option<Vec<u8>>)| match content {
+            Some(content) => BlobEntry::new(*id, content.len() as u64),
+            None => BlobEntry::evicted(*id),
+        };
+        let listed = tables.blobs.iter().filter(|(id, _)| after.is_none_or(|after| *id > after)).map(entry);
+        Ok(listed.take(if limit == 0 { usize::MAX } else { limit }).collect())
+    }
+
+    fn blob_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.lock().blobs.values().flatten().map(|content| content.len() as u64).sum())
+    }
+
+    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
+        Ok(self.lock().roots.clone().into_iter().collect())
+    }
+
+    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError> {
+        let _writing = self.lock_for_writing();
+        let live = find_live()?;
+        let mut tables = self.lock();
+        let mut report = CollectReport::default();
+        tables.blobs.retain(|id, content| {
+            let evict = live.evict.contains(id);
+            if !evict && live.keep.contains(id) {
+                return true;
+            }
+            if let Some(removed) = content.take() {
+                report.removed += 1;
+                report.bytes_freed += removed.len() as u64;
+            }
+            evict
+        });
+        tables.roots.retain(|name, _| !live.drop_roots.contains(name));
+        Ok(report)
+    }
+
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
+        let _writing = self.lock_for_writing();
         let mut tables = self.lock();
         let Some(stored) = tables.runs.get(run) else { return Ok(false) };
         if only_at.is_some_and(|stamp| stamp != stored.stamp) {
@@ -299,8 +380,9 @@ impl Store for ToyStore {
     fn info(&self) -> Result<StoreInfo, StoreError> {
         let tables = self.lock();
         let sealed = tables.runs.values().flat_map(|run| run.checkpoints.values());
-        let bytes = sealed.map(|(sealed, _)| sealed.bytes().len() as u64).sum();
-        Ok(StoreInfo::new(format!("toy:{}", self.name), bytes))
+        let bytes: u64 = sealed.map(|(sealed, _)| sealed.bytes().len() as u64).sum();
+        let blobs: u64 = tables.blobs.values().flatten().map(|content| content.len() as u64).sum();
+        Ok(StoreInfo::new(format!("toy:{}", self.name), bytes + blobs))
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::blobs::Counter;
 use super::history::{self, History};
 use super::opener::OWN_FOLDER;
 use super::state::{Live, RowRef, RunLog};
@@ -68,11 +69,41 @@ impl Round<'_> {
                 self.sweep_folder(&path);
             }
         }
+        self.inspect_blobs()?;
         for run in self.store.run_ids()? {
             let history = self.store.history(&run);
             if history.folder().is_dir() {
                 self.inspect_run(&run, &history)?;
             }
+        }
+        Ok(())
+    }
+
+    fn inspect_blobs(&mut self) -> Result<(), StoreError> {
+        let folder = self.store.blob_folder();
+        let strays = folder.leftover_temp_files().map_err(|e| read_error(folder.root(), e))?;
+        for path in strays {
+            let message = format!("{} is a temporary file left by an interrupted write", self.name(&path));
+            if self.found(ProblemKind::StrayFile, message, true) {
+                self.remove(&path);
+            }
+        }
+        let total = self.store.sum_blob_bytes()?;
+        let is_wrong = match self.store.blob_counter() {
+            Counter::Known(counted) => counted != total,
+            Counter::Unknown => false,
+            Counter::Damaged => true,
+        };
+        let message = format!("{OWN_FOLDER}/blob-bytes does not contain the size of all blobs");
+        if is_wrong && self.found(ProblemKind::Derived, message, true) {
+            self.store.set_counter(total)?;
+            self.report.done += 1;
+        }
+        let is_damaged = !self.store.read_roots()?.damaged.is_empty();
+        let message = format!("{OWN_FOLDER}/blob-roots has damaged lines; repairing removes them");
+        if is_damaged && self.found(ProblemKind::Record, message, true) {
+            self.store.change_roots(|roots| roots.damaged.clear())?;
+            self.report.done += 1;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! A line in `log.jsonl` is the commit point; `latest.json` is derived. Readers take no lock and write
 //! nothing, except that they repair `latest.json` if no writer holds the lock.
 
+mod blobs;
 mod cache;
 mod compress;
 mod history;
@@ -10,6 +11,7 @@ mod list;
 mod log;
 mod maintenance;
 mod opener;
+mod roots;
 mod stamp;
 mod state;
 mod write;
@@ -32,13 +34,13 @@ use self::state::{RowRef, RunLog};
 use super::identity::{self, ForeignReason};
 use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
-    DETAILS_WERE_SHOWN, Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport,
-    OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo,
-    StoreUrl, StoredRun, WriteDecision,
+    BlobEntry, CollectReport, DETAILS_WERE_SHOWN, Damage, Decide, EventPage, EventQuery, FindLiveBlobs,
+    HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery,
+    RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun, WriteDecision,
 };
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
-use crate::model::{Message, RunId};
+use crate::model::{BlobId, Message, RunId};
 use crate::seal::Verified;
 use crate::trust::UserState;
 
@@ -301,6 +303,34 @@ impl Store for FilesStore {
             ..RetentionEntry::of(&live.entry)
         };
         Ok(log.entries.values().map(outline).collect())
+    }
+
+    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
+        self.write_blobs(contents)
+    }
+
+    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        Ok(self.find_missing_blobs(ids))
+    }
+
+    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
+        self.read_blob(id)
+    }
+
+    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
+        self.list_blobs(after, limit)
+    }
+
+    fn blob_bytes(&self) -> Result<u64, StoreError> {
+        self.total_blob_bytes()
+    }
+
+    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
+        self.intact_roots()
+    }
+
+    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError> {
+        self.collect(find_live)
     }
 
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {

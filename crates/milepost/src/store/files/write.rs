@@ -1,4 +1,4 @@
-//! Writes commits: the documents, then one line in the log, then `latest.json`. Then removes dropped files.
+//! Writes commits: the roots and documents, then one line in the log, then `latest.json`. Then removes dropped files.
 //! A commit becomes durable completely or not at all. The caller must hold the lock.
 //! Steps after the log line may fail: `latest.json` is derived, and `Repair` removes leftover files.
 
@@ -13,7 +13,7 @@ use super::opener::OWN_FOLDER;
 use super::state::{RowRef, RunLog};
 use super::{FilesStore, read_error};
 use crate::fs::atomic::{self, Mode};
-use crate::model::{CheckpointId, RunId, RunRecord};
+use crate::model::{BlobId, CheckpointId, RunId, RunRecord};
 use crate::seal::Verified;
 use crate::store::{
     CheckpointFilter, Commit, CommitLookup, HeaderQuery, Receipt, RunView, Store, StoreError,
@@ -64,6 +64,10 @@ impl FilesStore {
 
         let fresh = !history.folder().exists();
         let result = self.reserve(change.stamp).and_then(|()| {
+            // If the commit fails after this, a root keeps a blob longer than necessary, which is harmless.
+            if !commit.roots.is_empty() {
+                self.change_roots(|roots| roots.by_name.extend(commit.roots.iter().cloned()))?;
+            }
             self.put_documents(&history, &commit.puts)?;
             self.append(run, &change, Some(&commit.record), state)
         });
@@ -293,6 +297,10 @@ impl CommitLookup for FileLookup<'_> {
             Ok(!self.store.headers(&query)?.is_empty())
         };
         Ok(is_taken(CheckpointFilter::Id(name))? || is_taken(CheckpointFilter::Name(name))?)
+    }
+
+    fn find_missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        Ok(self.store.find_missing_blobs(ids))
     }
 }
 

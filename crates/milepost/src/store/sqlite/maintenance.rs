@@ -7,7 +7,7 @@ use rusqlite::{Connection, Result};
 use super::connection::{self, Access};
 use super::decode::number;
 use super::view::StoreView;
-use super::{SqliteStore, StoreResult, recover, rows, salvage};
+use super::{SqliteStore, StoreResult, blob, recover, rows, salvage};
 use crate::fs::atomic;
 use crate::model::Marks;
 use crate::seal;
@@ -100,6 +100,7 @@ fn inspect(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
     if loose > 0 {
         found(ProblemKind::Orphan, format!("{loose} rows do not belong to any checkpoint"), true);
     }
+    report.problems.extend(blob::inspect(store)?);
     Ok(report)
 }
 
@@ -180,6 +181,7 @@ fn repair(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
         done += tx.execute(loose, [])? as u64;
         Ok(done)
     })?;
+    report.done += blob::repair(store)?;
     Ok(report)
 }
 

@@ -2,8 +2,10 @@
 //! their commits; a commit is synced before it is acknowledged (`connection/sync.rs`). Writers of all
 //! processes queue at two lock files; readers never wait. Connections are pooled, and reopened after a fork.
 
+mod blob;
 mod connection;
 mod decode;
+mod error;
 mod frames;
 mod high_water_mark;
 mod loss;
@@ -22,21 +24,22 @@ mod write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 
 use self::connection::{Access, Db};
 use self::high_water_mark::HighWaterMark;
 pub(super) use self::opener::SQLITE;
 use self::transact::{Outcome, transact};
 use self::view::StoreView;
+use super::blob_folder::BlobFolder;
 use super::lock::{FairLock, FairLockGuard, LockError};
 use super::{
-    Damage, Decide, EventPage, EventQuery, HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Part,
-    Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoreUrl, StoredRun,
-    identity, project_paths,
+    BlobEntry, CollectReport, Damage, Decide, EventPage, EventQuery, FindLiveBlobs, HeaderQuery, Maintenance,
+    MaintenanceReport, OpenOptions, Part, Receipt, RetentionEntry, Row, RunQuery, RunRow, Store, StoreError,
+    StoreInfo, StoreUrl, StoredRun, identity, project_paths,
 };
 use crate::fs::atomic;
-use crate::model::{Message, RunId};
+use crate::model::{BlobId, Message, RunId};
 
 /// A store in one SQLite file.
 #[derive(Debug)]
@@ -237,6 +240,11 @@ impl SqliteStore {
         self.with(Access::Any, |db| db.snapshot(|tx| work(&StoreView::load(tx)?)).map_err(|e| self.error(e)))
     }
 
+    /// Runs `work` in a read transaction, without a view of the append log.
+    fn snapshot<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        self.with(Access::Any, |db| db.snapshot(work).map_err(|e| self.error(e)))
+    }
+
     /// Changes the tables in one write that takes no stamp. The caller must hold the lock.
     fn change_tables<T>(
         &self,
@@ -267,55 +275,35 @@ impl SqliteStore {
         })
     }
 
-    fn io_error(&self, e: std::io::Error) -> StoreError {
-        use std::io::ErrorKind as K;
-        let (location, kind, source) = (self.location(), e.kind(), e.into());
-        match kind {
-            K::PermissionDenied | K::ReadOnlyFilesystem => StoreError::ReadOnly { location, source },
-            K::NotFound if !self.options.create => StoreError::Missing { location },
-            _ => StoreError::Write { location, source },
+    /// Acquires the lock. Creates the store again if it was removed while it was open.
+    fn lock_or_create(&self) -> Result<FairLockGuard, StoreError> {
+        let lock = match self.lock_for_writing() {
+            Err(StoreError::Write { .. }) if self.options.create && !self.path.exists() => {
+                atomic::create_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
+                self.lock_for_writing()?
+            }
+            locked => locked?,
+        };
+        if self.options.create && !self.path.exists() {
+            let db = self.make_locked()?;
+            self.return_to_pool(db);
         }
+        Ok(lock)
     }
 
-    /// Converts an SQLite error to a store error.
-    fn error(&self, e: rusqlite::Error) -> StoreError {
-        use rusqlite::Error as E;
-        let location = self.location();
-        // Tables are STRICT, so a value of the wrong type means a damaged page that SQLite could still parse.
-        let misread = matches!(
-            e,
-            E::InvalidColumnType(..)
-                | E::FromSqlConversionFailure(..)
-                | E::IntegralValueOutOfRange(..)
-                | E::Utf8Error(..)
-        );
-        if misread {
-            return Damage::integrity(Part::Pages, "an intact database", format!("{e} in {location}")).into();
-        }
-        match e.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::Busy { location, waited: self.options.wait }
+    /// Runs `work` on a connection that can write.
+    fn with_writable<T>(&self, work: impl FnOnce(&mut Db) -> StoreResult<T>) -> StoreResult<T> {
+        self.with(Access::Write, |db| {
+            if db.read_only() {
+                return Err(self.io_error(std::io::ErrorKind::ReadOnlyFilesystem.into()));
             }
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Damage::integrity(Part::Pages, "an intact database", format!("{e} in {location}")).into()
-            }
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-                StoreError::ReadOnly { location, source: e.into() }
-            }
-            Some(ErrorCode::OperationInterrupted) => {
-                StoreError::Read { location, source: "it took longer than the time limit".into() }
-            }
-            Some(ErrorCode::DiskFull) => StoreError::Write { location, source: e.into() },
-            _ => StoreError::Read { location, source: e.into() },
-        }
+            work(db)
+        })
     }
 
-    /// Like `error`, inside a write transaction: nothing was written, so a read error becomes a write error.
-    fn write_error(&self, e: rusqlite::Error) -> StoreError {
-        match self.error(e) {
-            StoreError::Read { location, source } => StoreError::Write { location, source },
-            other => other,
-        }
+    /// The folder of the blobs that are files.
+    fn blob_folder(&self) -> BlobFolder {
+        BlobFolder::new(sibling(&self.path, "-blobs"))
     }
 }
 
@@ -342,22 +330,8 @@ impl Drop for SqliteStore {
 
 impl Store for SqliteStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        let _lock = match self.lock_for_writing() {
-            // The folder was removed while the store was open.
-            Err(StoreError::Write { .. }) if self.options.create && !self.path.exists() => {
-                atomic::create_folder(atomic::folder_of(&self.path)).map_err(|e| self.io_error(e))?;
-                self.lock_for_writing()?
-            }
-            locked => locked?,
-        };
-        if self.options.create && !self.path.exists() {
-            let db = self.make_locked()?;
-            self.return_to_pool(db);
-        }
-        self.with(Access::Write, |db| {
-            if db.read_only() {
-                return Err(self.io_error(std::io::ErrorKind::ReadOnlyFilesystem.into()));
-            }
+        let _lock = self.lock_or_create()?;
+        self.with_writable(|db| {
             let pages = db.pages();
             let result = write::write(self, db, run, decide);
             db.after_commit(pages);
@@ -410,6 +384,35 @@ impl Store for SqliteStore {
         self.read(|view| view.retention_entries(run, newest))
     }
 
+    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
+        blob::put(self, contents)
+    }
+
+    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        self.snapshot(|tx| blob::find_missing(tx, &self.blob_folder(), ids))
+    }
+
+    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
+        blob::read(self, id)
+    }
+
+    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
+        self.snapshot(|tx| blob::list(tx, after, limit))
+    }
+
+    fn blob_bytes(&self) -> Result<u64, StoreError> {
+        self.snapshot(blob::total_bytes)
+    }
+
+    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
+        let roots = self.snapshot(blob::roots)?;
+        roots.into_iter().map(|root| root.map_err(StoreError::from)).collect()
+    }
+
+    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError> {
+        blob::collect(self, find_live)
+    }
+
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
         let _lock = self.lock_for_writing()?;
         self.with(Access::Write, |db| {
@@ -441,7 +444,7 @@ impl Store for SqliteStore {
         let size = |suffix: &str| std::fs::metadata(sibling(&self.path, suffix)).map_or(0, |m| m.len());
         Ok(StoreInfo {
             url: format!("sqlite:{}", self.path.display()),
-            bytes: size("") + size("-wal"),
+            bytes: size("") + size("-wal") + self.blob_folder().bytes().unwrap_or(0),
             warning: self.unsafe_on.map(|name| {
                 format!(
                     "the store is on {name}, where SQLite's shared memory is not safe: \

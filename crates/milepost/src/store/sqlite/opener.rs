@@ -13,8 +13,8 @@ pub(crate) struct SqliteOpener;
 pub(crate) static SQLITE: SqliteOpener = SqliteOpener;
 
 /// Suffixes of all files and folders that belong to a database.
-pub(super) const DATABASE_FILES: [&str; 9] =
-    ["", "-wal", "-shm", "-journal", "-turn", "-lock", "-id", "-mark", "-owners"];
+pub(super) const DATABASE_FILES: [&str; 10] =
+    ["", "-wal", "-shm", "-journal", "-turn", "-lock", "-id", "-mark", "-owners", "-blobs"];
 
 impl StoreOpener for SqliteOpener {
     fn scheme(&self) -> &'static str {

@@ -15,7 +15,7 @@ use super::salvage;
 use super::transact::{Outcome, transact};
 use super::view::StoreView;
 use super::wal::{self, Unproven};
-use super::{SqliteStore, StoreResult, frames, rows, sibling};
+use super::{SqliteStore, StoreResult, blob, frames, rows, sibling};
 use crate::fs::{atomic, bounded};
 use crate::model::{Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::Verified;
@@ -120,6 +120,8 @@ fn search_rebuilt(
     atomic::write_without_folder_sync(&sibling(&path, "-wal"), &wal, atomic::Mode::Private).map_err(io)?;
     let survey = salvage::survey(&path)?;
     let connection = salvage::connect(&path)?;
+    // Blobs have no stamps. Those that no recovered checkpoint refers to are removed by the next collection.
+    let _ = blob::copy_readable(&connection, store, &store.blob_folder());
     let view = StoreView::load_readable(&connection);
     for (run, checkpoints) in &survey.found {
         let entry = found.entry(run.clone()).or_default();

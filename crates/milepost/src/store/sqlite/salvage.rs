@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, Result};
 use super::connection::Access;
 use super::transact::{Outcome, transact};
 use super::view::StoreView;
-use super::{SqliteStore, StoreResult, frames, rows, sibling};
+use super::{SqliteStore, StoreResult, blob, frames, rows, sibling};
 use crate::model::{Marks, Profile, RunId, RunRecord};
 use crate::seal::{self, Verified};
 use crate::store::{
@@ -89,6 +89,8 @@ pub(super) fn replace_store(store: &SqliteStore, salvage: &Salvage) -> StoreResu
     for (run, found) in runs {
         copy_run(&salvaged, &connection, run, found)?;
     }
+    // The files of blobs stay where they are, because the new database gets the name of the damaged one.
+    blob::copy_readable(&connection, &salvaged, &store.blob_folder())?;
     raise_stamps(&salvaged, newest_acknowledged(store, &connection))?;
     // Move everything from the WAL to the database file, because only that file is renamed.
     salvaged.maintain(crate::store::Maintenance::Compact)?;

@@ -7,8 +7,9 @@ pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
 /// Version of the store format that this program writes.
 pub(super) const STORE_VERSION: i64 = 1;
 
-/// Every row has a checksum over its key and value, so that any changed byte is detected. The exception is
-/// `name`, which is derived from headers and marks and is checked against them.
+/// Every row has a checksum over its key and value, so that any changed byte is detected. The exceptions are
+/// `name`, which is derived from headers and marks and is checked against them, and `blob_pack`, whose
+/// contents are verified against the ids of their blobs.
 ///
 /// `run.n` identifies the run in the other tables. `checkpoint_header_id` finds a checkpoint with a damaged
 /// key by the id at the start of its header.
@@ -18,6 +19,10 @@ pub(super) const STORE_VERSION: i64 = 1;
 /// at its start, so that a save touches few pages. A plain save touches even fewer: it appends one row
 /// to `append_log`, which has the columns of the other tables. Several such rows are later merged
 /// into those tables at once, and `view` presents the log and the tables as one.
+///
+/// The small blobs of one put share the rows of `blob_pack`, because a row for each would leave most of its
+/// last page unused. `blob.pack` is 0 for a blob that is a file next to the database, and NULL for one whose
+/// content was evicted.
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
     key      TEXT NOT NULL PRIMARY KEY,
@@ -133,10 +138,30 @@ CREATE TABLE loss (
     kept         TEXT NOT NULL,
     checksum     BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE blob_pack (
+    n    INTEGER PRIMARY KEY,
+    data BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE blob (
+    id       BLOB NOT NULL PRIMARY KEY,
+    pack     INTEGER,
+    offset   INTEGER NOT NULL,
+    length   INTEGER NOT NULL,
+    size     INTEGER NOT NULL,
+    checksum BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE blob_root (
+    name     TEXT NOT NULL PRIMARY KEY,
+    blob     BLOB NOT NULL,
+    checksum BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Number of statements in `TABLES`.
-pub(super) const COUNT: usize = 17;
+pub(super) const COUNT: usize = 20;
 
 /// Whether a statement of a file's schema is in `TABLES`.
 pub(super) fn is_known(sql: &str) -> bool {

@@ -42,6 +42,9 @@ pub(super) enum Outcome<T> {
         /// Checkpoints that the commit adds.
         adds: Vec<CheckpointId>,
     },
+    /// The transaction must be committed, but not synced: the sync of the next acknowledged commit covers its
+    /// frames, because it syncs the same WAL. Takes no stamp and leaves the high-water mark unchanged.
+    Unsynced(T),
 }
 
 impl<T> Outcome<T> {
@@ -111,7 +114,8 @@ fn attempt<T>(
         }
         let (value, newest, adds) = match work(&tx, &view, &Numbering { newest, losses })? {
             Outcome::Unchanged(value) => return Ok(Attempt::Acknowledged(value)),
-            Outcome::Changed { value, newest, adds } => (value, newest, adds),
+            Outcome::Changed { value, newest, adds } => (value, Some(newest), adds),
+            Outcome::Unsynced(value) => (value, None, Vec::new()),
         };
         let not_acknowledged =
             |source| StoreError::NotAcknowledged { location: store.location(), may_appear: adds, source };
@@ -119,6 +123,7 @@ fn attempt<T>(
             Err(e) if is_failed_sync(&e) => return Ok(Attempt::CommitFailed(not_acknowledged(e.into()))),
             committed => committed.map_err(failed)?,
         }
+        let Some(newest) = newest else { return Ok(Attempt::Acknowledged(value)) };
         if let Err(e) = db.sync_commit() {
             // Readers already see the commit, so it is not repeated; its frames are rewritten and synced.
             rewrite_wal(store, db).map_err(|_| not_acknowledged(e.into()))?;

@@ -8,8 +8,8 @@ use super::connection::Db;
 use super::decode::{self, RunTableRow};
 use super::transact::{Numbering, Outcome, transact};
 use super::view::StoreView;
-use super::{SqliteStore, StoreResult, maintenance, rows};
-use crate::model::{CheckpointId, RunId};
+use super::{SqliteStore, StoreResult, blob, maintenance, rows};
+use crate::model::{BlobId, CheckpointId, RunId};
 use crate::store::{
     CheckpointFilter, Commit, CommitLookup, DETAILS_WERE_SHOWN, Decide, HeaderQuery, OLDEST_SHOWN, Receipt,
     Row, RunDetails, RunView, Slot, StoreError, WriteDecision,
@@ -166,6 +166,10 @@ impl CommitLookup for SqlLookup<'_> {
             .and_then(|by_id| Ok(by_id || is_taken(CheckpointFilter::Name(name))?))
             .map_err(|e| self.store.write_error(e))
     }
+
+    fn find_missing_blobs(&self, ids: &[BlobId]) -> StoreResult<Vec<BlobId>> {
+        blob::find_missing(self.tx, &self.store.blob_folder(), ids).map_err(|e| self.store.write_error(e))
+    }
 }
 
 /// Writes one validated commit to the append log or the tables.
@@ -221,7 +225,7 @@ impl CommitWriter<'_> {
         drops
     }
 
-    /// Removes the pending items that the commit consumes, and adds its new items and messages.
+    /// Removes the pending items that the commit consumes, adds its new items and messages, and sets its roots.
     fn write_items(&self, n: i64) -> Result<()> {
         for at in &self.numbers.shown[..self.commit.consume] {
             self.tx
@@ -230,6 +234,9 @@ impl CommitWriter<'_> {
         }
         for (at, item) in (self.numbers.next..).zip(&self.commit.push) {
             rows::push_item(self.tx, n, at, item)?;
+        }
+        for (name, blob) in &self.commit.roots {
+            blob::set_root(self.tx, name, blob)?;
         }
         rows::push_messages(self.tx, n, self.view.slot.stamp(), &self.commit.messages)
     }

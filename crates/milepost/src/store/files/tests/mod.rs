@@ -1,5 +1,6 @@
 //! Unit tests of the store of files through the `Store` trait, and the helpers that they share.
 
+mod blobs;
 mod damage;
 
 use super::*;

@@ -86,6 +86,14 @@ impl Db {
         }
     }
 
+    /// Copies a long WAL back after an unsynced commit. Such commits are large and rare, so they do not count
+    /// as the typical commit that `after_commit` derives its limits from.
+    pub(in crate::store::sqlite) fn after_unsynced_commit(&self) {
+        if self.pages() > LONG_WAL_PAGES.1 {
+            self.copy_back();
+        }
+    }
+
     /// Copies the WAL back as far as readers permit, so that the next commit can restart it in place. A
     /// failure loses nothing: the next writer tries again.
     pub(in crate::store::sqlite) fn copy_back(&self) {

@@ -1,0 +1,105 @@
+//! Stores blobs: compresses them before it takes the lock, writes the large ones as files and the others in
+//! packs, in one transaction. The next acknowledged commit makes that transaction durable.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use super::rows::{self, BlobRow, PackWriter, Place};
+use super::{SqliteStore, StoreResult, find_missing};
+use crate::model::BlobId;
+use crate::store::blob_codec;
+use crate::store::sqlite::transact::{Outcome, transact};
+use crate::store::{Store, StoreError};
+
+/// A blob with more stored bytes than this is a file.
+const LARGE: usize = 128 * 1024;
+
+/// The stored bytes of blobs, by id.
+type Compressed<'a> = HashMap<BlobId, Cow<'a, [u8]>>;
+
+pub(in crate::store::sqlite) fn put(store: &SqliteStore, contents: &[&[u8]]) -> StoreResult<()> {
+    let contents = blob_codec::identify(contents)?;
+    let ids: Vec<_> = contents.iter().map(|(id, _)| *id).collect();
+    let missing = match store.missing_blobs(&ids) {
+        // The store was removed while it was open, and is created again below.
+        Err(StoreError::Missing { .. }) if store.options.create => ids.clone(),
+        missing => missing?,
+    };
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let by_id: HashMap<_, _> = contents.into_iter().collect();
+    let mut compressed = Compressed::new();
+    for id in &missing {
+        compress(store, &by_id, &mut compressed, id)?;
+    }
+    let _lock = store.lock_or_create()?;
+    store.with_writable(|db| {
+        let stored = transact(store, db, &mut |tx, _, _| {
+            let missing = find_missing(tx, &store.blob_folder(), &ids).map_err(|e| store.write_error(e))?;
+            // A collection may have removed more blobs since they were looked up.
+            for id in &missing {
+                compress(store, &by_id, &mut compressed, id)?;
+            }
+            let new = missing.iter().map(|id| (*id, &*compressed[id], by_id[id].len() as u64));
+            Ok(if add(store, tx, new)? { Outcome::Unsynced(()) } else { Outcome::Unchanged(()) })
+        });
+        db.after_unsynced_commit();
+        stored
+    })
+}
+
+/// Compresses a content, unless that is already done.
+fn compress<'a>(
+    store: &SqliteStore,
+    contents: &HashMap<BlobId, &'a [u8]>,
+    compressed: &mut Compressed<'a>,
+    id: &BlobId,
+) -> StoreResult<()> {
+    if !compressed.contains_key(id) {
+        let stored = blob_codec::compress_if_smaller(contents[id]).map_err(|e| store.io_error(e))?;
+        compressed.insert(*id, stored);
+    }
+    Ok(())
+}
+
+/// Adds blobs that the store does not have: ids, stored bytes, and sizes of the contents. Returns whether there
+/// were any.
+fn add<'a>(
+    store: &SqliteStore,
+    tx: &Connection,
+    blobs: impl Iterator<Item = (BlobId, &'a [u8], u64)>,
+) -> StoreResult<bool> {
+    let failed = |e| store.write_error(e);
+    let folder = store.blob_folder();
+    let (mut packs, mut files, mut added) = (PackWriter::new(tx), Vec::new(), 0);
+    let (mut count, mut replaces) = (0_u64, false);
+    for (id, stored, size) in blobs {
+        // A row that is damaged or whose file is missing is already part of the counter.
+        let old = rows::find(tx, &id).map_err(failed)?;
+        replaces |= old.is_some_and(|old| !old.is_ok_and(|old| old.place == Place::Evicted));
+        let length = stored.len() as u64;
+        if stored.len() > LARGE {
+            folder.write(&id, stored).map_err(|e| store.io_error(e))?;
+            files.push(BlobRow { id, place: Place::File, length, size });
+        } else {
+            packs.add(id, stored, size).map_err(failed)?;
+        }
+        added += length;
+        count += 1;
+    }
+    // A file and its name are on disk before a row refers to it.
+    folder.sync_folders(files.iter().map(|row| &row.id)).map_err(|e| store.io_error(e))?;
+    for row in &files {
+        rows::put(tx, row).map_err(failed)?;
+    }
+    packs.finish().map_err(failed)?;
+    if count > 0 {
+        let known = rows::counter(tx).map_err(failed)?.filter(|_| !replaces);
+        let total = known.map_or_else(|| rows::sum_bytes(tx), |total| Ok(total.saturating_add(added)));
+        total.and_then(|total| rows::set_counter(tx, total)).map_err(failed)?;
+    }
+    Ok(count > 0)
+}
