@@ -62,12 +62,14 @@ mod trigger;
 mod trust;
 
 pub use clock::Clock;
+pub use diff::patch::{FilePatch, PatchStatus};
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
-    CheckpointList, CheckpointState, CopyReport, Diff, EventList, FailedOutcome, Files, GitCounts, ListQuery,
-    ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep,
-    Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings,
-    ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope, Worktree,
+    CheckpointList, CheckpointState, CopyReport, Diff, EventList, FailedOutcome, FilePatches, Files,
+    GitCounts, ListQuery, ListedCheckpoint, MarkChange, Milepost, PruneAction, PruneFailure, PruneOptions,
+    PruneReport, PruneStep, Reference, RestoreOptions, RunDetail, RunSummary, RunsQuery, Save, Saved,
+    SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, VerifyReport, VerifyScope,
+    Worktree,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};

@@ -47,6 +47,7 @@ mod task;
 mod toy;
 pub(crate) mod trust;
 mod verify;
+mod worktree_path;
 
 use clap::Subcommand;
 use milepost::ReasonCode;
