@@ -94,6 +94,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "brief",
             "capture",
             "clock",
+            "diff",
             "engine",
             "error",
             "fs",

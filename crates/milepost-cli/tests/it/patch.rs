@@ -250,11 +250,10 @@ fn a_tag_cannot_contain_a_colon() {
 
 /// Sends a prompt of an agent's session to its hook.
 fn prompt(env: &TestEnvironment, text: &str) {
-    for (event, extra) in [("UserPromptSubmit", json!({ "prompt": text }))] {
-        let mut payload = json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": event });
-        payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-        env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code"]).exits(0);
-    }
+    let event = "UserPromptSubmit";
+    let payload =
+        json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": event, "prompt": text });
+    env.run_on(payload.to_string().as_bytes(), &["hook", "claude-code"]).exits(0);
 }
 
 #[test]

@@ -172,7 +172,6 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::super::patch::{FileVersion, compare};
-    use super::*;
 
     fn text(bytes: &[u8]) -> FileVersion {
         FileVersion::File { bytes: bytes.to_vec(), executable: false }
