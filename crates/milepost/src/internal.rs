@@ -24,6 +24,12 @@ pub mod clock {
     pub use crate::clock::{FrozenClock, SystemClock};
 }
 
+/// Lines of patches.
+pub mod diff {
+    pub use crate::diff::patch::{compare_contents, is_binary};
+    pub use crate::diff::unified::{PatchLine, PatchLineRole};
+}
+
 /// Engine types that the commands use.
 pub mod engine {
     pub use crate::engine::agent_session::{AgentSession, InterruptedRuns};
