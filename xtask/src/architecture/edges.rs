@@ -36,7 +36,10 @@ const MODULES: &[(&str, &[&str])] = &[
     ("restore", &["model", "fs"]),
     ("capture", &["model", "fs", "git", "store::project_paths", "store::Repository", "store::StoreUrl"]),
     // The folder of a project that Milepost keeps its own files in, and the repository to read.
-    ("snapshot", &["model", "fs", "git", "capture", "store::project_paths", "store::Repository"]),
+    (
+        "snapshot",
+        &["model", "fs", "git", "capture", "store::project_paths", "store::Repository", "store::StoreUrl"],
+    ),
     ("failures", &["model"]),
     ("front_matter", &[]),
     ("brief", &["model", "front_matter"]),
@@ -75,6 +78,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "trust",
             "Error",
             "ReasonCode",
+            "error::error_chain",
         ],
     ),
     (

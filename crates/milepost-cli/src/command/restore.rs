@@ -23,11 +23,9 @@ use crate::present::restore::{RestoreDocument, page};
 /// REF is a checkpoint as in `show`, or `prompt` for the files before your newest prompt to an agent
 /// (`prompt~1` for the prompt before it). PATHs are files or folders, relative to the current folder.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  milepost restore prompt            # undo what the agent did for the last prompt\n  \
+#[command(after_help = "Examples:\n  milepost restore prompt\n  \
                   milepost restore latest~1 --dry-run\n  milepost restore nightly@3 src/parser.rs docs\n  \
-                  milepost restore before-refactoring --all --yes"
-)]
+                  milepost restore before-refactoring --all --yes")]
 pub(crate) struct RestoreArgs {
     /// Checkpoint or prompt to restore
     #[arg(value_name = "REF", add = Values::Reference)]

@@ -67,7 +67,9 @@ impl Context<'_> {
     /// Completes or rolls back a restore of files that was interrupted. Hooks leave that to other commands.
     fn recover_restore(&self, mp: &Milepost) {
         let paths = &self.config.paths;
-        let folder = milepost::internal::snapshot::restore_folder(&paths.root, paths.repository.as_ref());
+        let store = self.url().absolute().to_string();
+        let folder =
+            milepost::internal::snapshot::restore_folder(&paths.root, paths.repository.as_ref(), &store);
         if self.audience == Audience::Hook || self.foreign().is_some() || !folder.exists() {
             return;
         }

@@ -120,7 +120,7 @@ fn config_show_lists_every_key() {
         .iter()
         .map(|s| s["key"].clone())
         .collect();
-    assert_eq!(keys.len(), 27);
+    assert_eq!(keys.len(), 31);
     let shown = env.plain(&env.run(&["config", "show"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
      KEY VALUE FROM

@@ -237,8 +237,8 @@ fn files_can_be_listed_by_path_alone() {
     env.run_on(input.as_bytes(), &["save", "--input", "-", "--run", "r"]).exits(0);
     let files = env.json(&["show"])["checkpoint"]["files"].clone();
     let expected = serde_json::json!([
-        { "path": "a.txt", "sha256": null, "size": null },
-        { "path": "b.txt", "sha256": null, "size": 3 },
+        { "blob": null, "path": "a.txt", "sha256": null, "size": null },
+        { "blob": null, "path": "b.txt", "sha256": null, "size": 3 },
     ]);
     assert_eq!(files, expected);
     let wrong = env.run_on(br#"{"files": ["a.txt", 7]}"#, &["save", "--input", "-", "--json"]).exits(1);

@@ -29,7 +29,7 @@ impl Milepost {
         capture.retake_with = Some(Arc::new(options.clone()));
         match self.take_snapshot(run, stored, options, files, capture) {
             Ok((taken, overdue)) => {
-                capture.snapshot = Some(taken);
+                capture.snapshot = taken;
                 capture.overdue = overdue;
             }
             Err((why, overdue)) => {
@@ -46,7 +46,7 @@ impl Milepost {
         options: &CaptureOptions,
         files: &SnapshotOptions,
         capture: &WorkspaceCapture,
-    ) -> Result<(TakenSnapshot, u32), (String, u32)> {
+    ) -> Result<(Option<TakenSnapshot>, u32), (String, u32)> {
         let failed = |why: String| (why, 0);
         let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
         let repository = capture::find_repository(options, &root).ok();
@@ -62,6 +62,9 @@ impl Milepost {
             reported: reported_files(stored, &root),
             window: record.and_then(|record| self.window(record, files)),
         };
+        if request.covers_nothing() {
+            return Ok((None, 0));
+        }
         // A hook has little time, and another snapshot may take long.
         let wait = files.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()) / 4);
         let deadline = Instant::now() + wait.map_or(LOCK_WAIT, |wait| wait.min(LOCK_WAIT));
@@ -79,7 +82,7 @@ impl Milepost {
             self.store.put_blobs(&[manifest]).map_err(|e| failed(e.to_string()))?;
         }
         taken.remember();
-        Ok((taken.snapshot, taken.overdue))
+        Ok((Some(taken.snapshot), taken.overdue))
     }
 
     /// The time to whose changes the run is attributed.

@@ -31,11 +31,8 @@ impl Milepost {
         let entries: Vec<_> =
             entries.into_iter().filter(|entry| !entry.header.manifests.is_empty()).collect();
         let mut problems: BTreeMap<BlobId, String> = BTreeMap::new();
-        let evicted = if is_store {
-            self.verify_all_contents(&mut problems, report)?
-        } else {
-            self.evicted_contents()?
-        };
+        let evicted =
+            if is_store { self.verify_all_contents(&mut problems)? } else { self.evicted_contents()? };
         let mut checked = HashSet::new();
         let mut affected: BTreeMap<BlobId, Vec<(String, String)>> = BTreeMap::new();
         for entry in &entries {
@@ -69,6 +66,9 @@ impl Milepost {
                 }
             }
         }
+        if is_store {
+            report.files_checked = checked.iter().filter(|id| !evicted.contains(id)).count() as u64;
+        }
         for (blob, problem) in problems {
             let mut affected = affected.remove(&blob).unwrap_or_default();
             affected.sort();
@@ -81,11 +81,7 @@ impl Milepost {
     }
 
     /// Reads every content of the store. Returns the evicted ones.
-    fn verify_all_contents(
-        &self,
-        problems: &mut BTreeMap<BlobId, String>,
-        report: &mut VerifyReport,
-    ) -> Result<HashSet<BlobId>, Error> {
+    fn verify_all_contents(&self, problems: &mut BTreeMap<BlobId, String>) -> Result<HashSet<BlobId>, Error> {
         let mut evicted = HashSet::new();
         let mut after = None;
         loop {
@@ -96,7 +92,6 @@ impl Milepost {
                     evicted.insert(blob.id);
                     continue;
                 }
-                report.files_checked += 1;
                 match self.store.blob(&blob.id) {
                     // It may have been collected since it was listed.
                     Ok(_) | Err(StoreError::NoBlob(_)) => {}

@@ -20,8 +20,8 @@ pub use manifest::{FileContent, Manifest, ManifestEntry};
 pub(crate) use take::{ContentSink, SnapshotRequest, Snapshotter};
 
 use crate::model::BlobId;
-use crate::store::Repository;
 use crate::store::project_paths;
+use crate::store::{Repository, StoreUrl};
 
 /// The name of Milepost's own folder in a project.
 pub(crate) const OWN_FOLDER: &str = project_paths::FOLDER;
@@ -38,18 +38,22 @@ pub(crate) fn read_written_file(root: &Path, path: &[u8], limit: u64) -> Option<
     Some((read.content, read.bytes))
 }
 
-/// The folder for the files that Milepost keeps about one worktree: in the worktree's own git directory, or in
-/// `.milepost` outside git.
-pub(crate) fn worktree_folder(root: &Path, repository: Option<&Repository>) -> PathBuf {
-    match repository {
-        Some(repository) => repository.git_dir().join("milepost").join("files"),
+/// The folder for the files that Milepost keeps about one worktree: in the worktree's own git directory, or beside
+/// the store outside git.
+pub(crate) fn worktree_folder(root: &Path, repository: Option<&Repository>, store: &str) -> PathBuf {
+    if let Some(repository) = repository {
+        return repository.git_dir().join("milepost").join("files");
+    }
+    let url = store.parse::<StoreUrl>().ok();
+    match url.as_ref().and_then(StoreUrl::own_files) {
+        Some(folder) => folder.join(worktree_key(root)),
         None => root.join(OWN_FOLDER).join("files"),
     }
 }
 
 /// The folder for the journals of restores in a worktree.
-pub fn restore_folder(root: &Path, repository: Option<&Repository>) -> PathBuf {
-    worktree_folder(root, repository).join("restore")
+pub fn restore_folder(root: &Path, repository: Option<&Repository>, store: &str) -> PathBuf {
+    worktree_folder(root, repository, store).join("restore")
 }
 
 /// Identifies a worktree in the names of roots: a hash of its path.

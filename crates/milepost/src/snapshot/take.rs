@@ -42,6 +42,13 @@ pub(crate) struct SnapshotRequest<'a> {
     pub(crate) window: Option<ToolWindow>,
 }
 
+impl SnapshotRequest<'_> {
+    /// Whether there are no files to list: outside of git, if no folder is watched and no file was reported.
+    pub(crate) fn covers_nothing(&self) -> bool {
+        self.repository.is_none() && self.capture.watched.files.is_empty() && self.reported.is_empty()
+    }
+}
+
 /// Takes snapshots of one worktree. Holds the lock that keeps other processes from doing the same.
 pub(crate) struct Snapshotter {
     cache_path: PathBuf,
@@ -52,7 +59,7 @@ pub(crate) struct Snapshotter {
 impl Snapshotter {
     /// Waits for the lock until the deadline. Returns the reason if it cannot be acquired.
     pub(crate) fn open(request: &SnapshotRequest<'_>, deadline: Instant) -> Result<Self, String> {
-        let folder = super::worktree_folder(request.root, request.repository);
+        let folder = super::worktree_folder(request.root, request.repository, request.store);
         let describe = |e: std::io::Error| format!("{}: {e}", folder.display());
         atomic::create_folder(&folder).map_err(describe)?;
         let mut options = std::fs::OpenOptions::new();

@@ -89,6 +89,17 @@ impl StoreUrl {
         self.map_path(resolve_folder)
     }
 
+    /// The folder beside the store for files that belong to single worktrees; `None` if the store is not local.
+    pub(crate) fn own_files(&self) -> Option<PathBuf> {
+        let path = self.path()?;
+        if self.is_folder() {
+            return Some(path.join(".store").join("files"));
+        }
+        let mut folder = path.as_os_str().to_owned();
+        folder.push("-files");
+        Some(folder.into())
+    }
+
     /// The same address with an absolute path.
     #[must_use]
     pub fn absolute(&self) -> Self {
