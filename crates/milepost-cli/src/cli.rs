@@ -69,6 +69,9 @@ pub(crate) struct Global {
     /// Assume yes for all prompts
     #[arg(long, global = true)]
     pub(crate) yes: bool,
+    /// Do not show long output in a pager [env: MILEPOST_PAGER]
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
 }
 
 /// Parses the arguments of this process, runs the command and returns its exit code.

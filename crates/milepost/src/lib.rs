@@ -63,10 +63,11 @@ mod trigger;
 mod trust;
 
 pub use clock::Clock;
+pub use diff::patch::{FilePatch, PatchStatus};
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
-    CheckpointList, CheckpointState, CopyReport, DamagedFile, Diff, EventList, FailedOutcome, Files,
-    GitCounts, KeptFile, ListQuery, ListedCheckpoint, MarkChange, Milepost, PlannedFile, PruneAction,
+    CheckpointList, CheckpointState, CopyReport, DamagedFile, Diff, EventList, FailedOutcome, FilePatches,
+    Files, GitCounts, KeptFile, ListQuery, ListedCheckpoint, MarkChange, Milepost, PlannedFile, PruneAction,
     PruneFailure, PruneOptions, PruneReport, PruneStep, Reference, RestoreAction, RestoreOptions,
     RestorePlan, RestoreReport, RestoreScope, RunDetail, RunSummary, RunsQuery, Save, Saved, SessionSummary,
     Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, UndoPoint, VerifyReport, VerifyScope,

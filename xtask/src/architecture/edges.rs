@@ -156,6 +156,8 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
             "agents",
             "cli",
             "config::Origin",
+            "config::Pager",
+            "config::pager",
             "config::RecordScope",
             "config::Setting",
             "context",

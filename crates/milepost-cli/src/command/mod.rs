@@ -49,6 +49,7 @@ mod toy;
 pub(crate) mod trust;
 mod undo;
 mod verify;
+mod worktree_path;
 
 use clap::Subcommand;
 use milepost::ReasonCode;

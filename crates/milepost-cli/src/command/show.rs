@@ -1,35 +1,75 @@
-//! `show`: verifies a checkpoint and shows it.
+//! `show`: verifies a checkpoint and shows it, or prints a file as it was.
 
-use milepost::Reference;
+use std::path::Path;
 
+use milepost::internal::diff::is_binary;
+use milepost::store::StoreError;
+use milepost::{Error, FileContent, ReasonCode, Reference};
+
+use super::worktree_path;
 use crate::completion::Values;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::present::checkpoint::ShowDocument;
+use crate::present::file::{FileDocument, FoundFile};
+use crate::present::one_of::OneOf;
 
 /// Maximum number of messages in the document for an agent, whose context is limited.
 const MESSAGES_FOR_AGENTS: usize = 20;
 
-/// Show a checkpoint
+/// Show a checkpoint, or a file as it was
 ///
 /// REF is an id, a short id or the start of one, `latest`, `latest~2`, `RUN@12`, a tag, or an id from an
 /// import. If the newest checkpoint is damaged, plain `latest` shows the newest intact one and exits with 3.
 /// For the newest checkpoint of a run, also shows what was recorded since.
+///
+/// REF:PATH prints a file as it was at that checkpoint. REF can then also be `prompt` for the files before
+/// the newest prompt, or `prompt~2`. PATH is relative to the current folder, or else to the worktree.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  milepost show\n  milepost show nightly@12\n  milepost show latest~1 --json"
+    after_help = "Examples:\n  milepost show\n  milepost show nightly@12\n  milepost show latest~1 --json\n  \
+                  milepost show latest:src/main.rs\n  milepost show prompt~1:notes.md > notes.md"
 )]
 pub(crate) struct ShowArgs {
-    /// Checkpoint to show
+    /// Checkpoint to show, or REF:PATH for a file
     #[arg(value_name = "REF", default_value = "latest", add = Values::Reference)]
     pub(super) reference: String,
 }
 
-pub(crate) fn execute(args: ShowArgs, context: &Context<'_>) -> Result<ShowDocument> {
+pub(crate) fn execute(args: ShowArgs, context: &Context<'_>) -> Result<OneOf<ShowDocument, FileDocument>> {
+    let Some((reference, path)) = args.reference.split_once(':') else {
+        return show_checkpoint(&args, context).map(OneOf::First);
+    };
+    if names_checkpoint(&args.reference, context)? {
+        return show_checkpoint(&args, context).map(OneOf::First);
+    }
+    if path.is_empty() {
+        return Err(CommandError::usage(format!("{} names no file after the colon", args.reference))
+            .with_hint(format!("write {reference}:PATH for a file, or {reference} for the checkpoint")));
+    }
+    show_file(reference, Path::new(path), context).map(OneOf::Second)
+}
+
+/// Whether a text with a colon is the name of a checkpoint. Tags from before colons were refused, and ids from
+/// imports, can have one.
+fn names_checkpoint(text: &str, context: &Context<'_>) -> Result<bool> {
+    let mp = context.open_existing()?;
+    Ok(text.parse().is_ok_and(|reference| mp.find(&reference, None).is_ok()))
+}
+
+/// Shows what a checkpoint recorded.
+pub(super) fn show_checkpoint(args: &ShowArgs, context: &Context<'_>) -> Result<ShowDocument> {
     let reference: Reference = args.reference.parse()?;
     let mp = context.open_existing()?;
     let run = context.run_of_reference(&mp, &reference)?;
-    let shown = mp.show(&reference, run.as_ref())?;
+    let shown = match mp.show(&reference, run.as_ref()) {
+        Err(Error::NotFound { .. }) if matches!(reference, Reference::Prompt(_)) => {
+            let message = format!("{reference} names the files before a prompt, not a checkpoint");
+            let hint = format!("`milepost show {reference}:PATH` prints one of these files");
+            return Err(CommandError::usage(message).with_hint(hint));
+        }
+        shown => shown?,
+    };
     context.ensure_visible(&mp, shown.entry().header.run_id())?;
     let header = &shown.entry().header;
     let mut messages = mp.conversation(header.run_id())?;
@@ -38,5 +78,60 @@ pub(crate) fn execute(args: ShowArgs, context: &Context<'_>) -> Result<ShowDocum
         messages.drain(..messages.len().saturating_sub(MESSAGES_FOR_AGENTS));
     }
     let recent = mp.changes_since(&shown)?;
-    ShowDocument::new(shown, messages, recent, mp.now())
+    // A damaged checkpoint elsewhere in the run must not keep this one from being shown.
+    let restore_points = mp.restore_points(header.run_id()).unwrap_or_default();
+    ShowDocument::new(shown, messages, recent, restore_points, mp.now())
+}
+
+/// Reads a file as it was.
+fn show_file(reference: &str, path: &Path, context: &Context<'_>) -> Result<FileDocument> {
+    let mp = context.open_existing()?;
+    let worktree = context.open_worktree(&mp)?;
+    let files = context.visible_files(&mp, &worktree, &reference.parse()?)?;
+    let candidates = worktree_path::candidates(worktree.root(), path);
+    let contents = candidates.iter().map(|path| (path, worktree.content_at(&files, path)));
+    let found = contents.into_iter().find(|(_, content)| *content != FileContent::Absent);
+    let shown = |path: &Path| path.strip_prefix(worktree.root()).unwrap_or(path).display().to_string();
+    let unavailable = |why: &str| Error::FileUnavailable {
+        path: found.as_ref().map_or_else(|| path.display().to_string(), |(path, _)| shown(path)),
+        reference: files.name().to_owned(),
+        why: why.to_owned(),
+    };
+    let Some((path, content)) = &found else {
+        // The error says whether the path is outside of the worktree.
+        files.read_path(candidates.first().map_or(path, |path| path))?;
+        return Err(unavailable("it did not exist").into());
+    };
+    let bytes = match files.read_path(path) {
+        Err(Error::Store(StoreError::NoBlob(_))) => {
+            return Err(unavailable("its content was removed from the store").into());
+        }
+        Err(Error::FileUnavailable { why, .. }) => return Err(unavailable(&why).into()),
+        bytes => bytes?,
+    };
+    let size = bytes.len() as u64;
+    let (bytes, redacted) = if context.is_for_agent() { redact(bytes, context)? } else { (bytes, false) };
+    Ok(FileDocument::new(FoundFile {
+        path: shown(path),
+        reference: files.name().to_owned(),
+        size,
+        executable: matches!(content, FileContent::File { executable: true, .. }),
+        symlink: matches!(content, FileContent::Symlink { .. }),
+        redacted,
+        bytes,
+    }))
+}
+
+/// Redacts a file for an agent, and returns whether that changed it. A binary file cannot be redacted.
+fn redact(bytes: Vec<u8>, context: &Context<'_>) -> Result<(Vec<u8>, bool)> {
+    if is_binary(&bytes) {
+        let message = "a binary file is not shown to agents, because its secrets cannot be redacted";
+        return Err(CommandError::new(ReasonCode::ConfirmationNeeded, message)
+            .with_hint("the user can print it in a terminal outside the agent"));
+    }
+    let redacted = context.config.redact_allow.redact_text(&String::from_utf8_lossy(&bytes));
+    Ok(match redacted {
+        Some(text) => (text.into_bytes(), true),
+        None => (bytes, false),
+    })
 }

@@ -106,7 +106,6 @@ pub(crate) struct AgentEnvironment {
     pub(crate) user: Option<UserFolders>,
     /// The folder for the records of what was installed.
     pub(crate) state: Option<PathBuf>,
-    programs: Vec<PathBuf>,
 }
 
 impl AgentEnvironment {
@@ -114,20 +113,25 @@ impl AgentEnvironment {
         let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let names = AGENTS.iter().flat_map(|agent| agent.folder_variables);
         let variables = names.filter_map(|name| Some((*name, absolute(name)?))).collect();
-        let paths = variable("PATH").unwrap_or_default();
         Self {
             user: absolute("HOME").map(|home| UserFolders { home, variables }),
             // Do not use another user's folder, for example under `sudo`.
             state: state_folder().filter(|folder| UserState::at(folder).is_ok()),
-            programs: std::env::split_paths(&paths).collect(),
         }
     }
 
     /// Finds a program in `PATH`.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
-        let all = self.programs.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
-        all.into_iter().find(|path| is_executable(path))
+        find_program(name)
     }
+}
+
+/// Finds a program in the absolute folders of `PATH`.
+pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+    let paths = variable("PATH").unwrap_or_default();
+    let mut all =
+        std::env::split_paths(&paths).filter(|folder| folder.is_absolute()).map(|dir| dir.join(name));
+    all.find(|path| is_executable(path))
 }
 
 fn is_executable(path: &std::path::Path) -> bool {
@@ -139,7 +143,12 @@ fn is_executable(path: &std::path::Path) -> bool {
     meta.is_file() && may_run
 }
 
-#[allow(clippy::disallowed_methods, reason = "config reads the environment")]
 fn variable(name: &str) -> Option<std::ffi::OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
+    variable_or_empty(name).filter(|value| !value.is_empty())
+}
+
+/// A variable whose empty value has a meaning.
+#[allow(clippy::disallowed_methods, reason = "config reads the environment")]
+pub(super) fn variable_or_empty(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name)
 }

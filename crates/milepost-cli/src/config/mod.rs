@@ -7,6 +7,7 @@ mod capture;
 mod environment;
 mod file;
 mod guarded;
+mod pager;
 mod retain;
 mod trust;
 mod user_file;
@@ -35,6 +36,7 @@ pub(crate) use self::environment::{
     state_folder,
 };
 use self::file::{File, FileLookup};
+pub(crate) use self::pager::{Pager, pager};
 pub(crate) use self::retain::{Retain, RetainFlags};
 pub(crate) use self::trust::{Trust, trusted_entry};
 pub(crate) use self::value::duration;

@@ -2,8 +2,9 @@
 //! a bundle or a copy), whether it uses a hook, the MCP server or a shell. Every command that lists or names
 //! runs must check here.
 
+use milepost::internal::engine::RunResolution;
 use milepost::model::{RunId, RunRecord};
-use milepost::{Error, Milepost, ReasonCode, Reference, RunSummary, RunsQuery};
+use milepost::{Error, Files, Milepost, ReasonCode, Reference, RunSummary, RunsQuery, Worktree};
 
 use super::{Audience, Context};
 use crate::config::agent_variable;
@@ -74,6 +75,35 @@ impl Context<'_> {
     /// The run that --run or the environment names, by the same rules.
     pub(crate) fn visible_named_run(&self, mp: &Milepost) -> Result<Option<RunId>> {
         self.config.run.as_ref().map(|run| self.visible_run(mp, run)).transpose()
+    }
+
+    /// The files that a reference names. `prompt` belongs to the current run, or else to the latest one.
+    pub(crate) fn visible_files<'m>(
+        &self,
+        mp: &'m Milepost,
+        worktree: &Worktree<'m>,
+        reference: &Reference,
+    ) -> Result<Files<'m>> {
+        let mut run = self.run_of_reference(mp, reference)?;
+        if let (Reference::Prompt(_), None, RunResolution::Run(current)) =
+            (reference, &self.config.run, self.current_run(mp)?)
+        {
+            self.ensure_visible(mp, &current)?;
+            run = Some(current);
+        }
+        let files = worktree.files(reference, run.as_ref())?;
+        if let Some(run) = files.run_id() {
+            self.ensure_visible(mp, run)?;
+        }
+        Ok(files)
+    }
+
+    /// The worktree whose files are shown or compared.
+    pub(crate) fn open_worktree<'m>(&self, mp: &'m Milepost) -> Result<Worktree<'m>> {
+        Ok(match self.capture_options() {
+            Some(options) => mp.worktree_with(options)?,
+            None => mp.worktree(&self.config.paths.root)?,
+        })
     }
 
     /// The run in which to resolve a reference. If an agent names no run, `latest` skips hidden runs.

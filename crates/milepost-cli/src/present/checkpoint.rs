@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use milepost::internal::capture::NO_REPOSITORY;
 use milepost::internal::engine::{RecentChanges, source_details};
 use milepost::internal::seal::strict;
-use milepost::model::{Body, Message, Outcome, PathText, RawJson, Workspace};
-use milepost::{RunDetail, ShownCheckpoint};
+use milepost::model::{Body, Message, Outcome, PathText, RawJson, RestorePoint, Workspace};
+use milepost::{Reference, RunDetail, ShownCheckpoint};
 use serde::Serialize;
 
 use super::damage::Fallback;
@@ -58,10 +58,35 @@ pub(crate) struct ShowDocument {
     /// What was recorded since the checkpoint. Present only for the newest checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<RecentChanges>,
+    /// The files before each prompt, newest first, up to the checkpoint. For the newest checkpoint, also those
+    /// since then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    restore_points: Vec<RestorePointDocument>,
     #[serde(skip)]
     shown: ShownCheckpoint,
     #[serde(skip)]
     now: Timestamp,
+}
+
+/// The files before a prompt.
+#[derive(Debug, Serialize)]
+struct RestorePointDocument {
+    /// `prompt` or `prompt~N`, which names these files in the run.
+    reference: String,
+    at: Timestamp,
+    /// The first line of the prompt.
+    prompt: Option<String>,
+}
+
+impl RestorePointDocument {
+    /// All points of a run, newest first.
+    fn all(points: Vec<RestorePoint>) -> impl Iterator<Item = Self> {
+        (0..).zip(points).map(|(n, point)| Self {
+            reference: Reference::Prompt(n).to_string(),
+            at: point.at,
+            prompt: point.prompt,
+        })
+    }
 }
 
 impl ShowDocument {
@@ -70,8 +95,12 @@ impl ShowDocument {
         shown: ShownCheckpoint,
         messages: Vec<Message>,
         recent: Option<(RunDetail, RecentChanges)>,
+        restore_points: Vec<RestorePoint>,
         now: Timestamp,
     ) -> Result<Self> {
+        let is_newest = recent.is_some();
+        let created_at = shown.entry().header.created_at();
+        let restore_points = RestorePointDocument::all(restore_points);
         let text = strict::utf8(shown.bytes())?;
         let (detail, since) = recent.unzip();
         let record = detail.as_ref().and_then(|detail| detail.summary().intact());
@@ -83,6 +112,7 @@ impl ShowDocument {
             messages,
             unfixed: record.map(|record| record.working().failures().clone()).unwrap_or_default(),
             since: since.filter(|since| !since.is_empty()),
+            restore_points: restore_points.filter(|point| is_newest || point.at <= created_at).collect(),
             shown,
             now,
         })
@@ -171,6 +201,7 @@ impl ShowDocument {
         let checksum = shown.checksum();
         more.push(format!("seal      intact (sha256 {}…)", &checksum[..checksum.floor_char_boundary(12)]));
         push_section(&mut text, width, "Content", &more);
+        push_section(&mut text, width, "Files before each prompt", &prompt_lines(&self.restore_points));
         let since = self.since.as_ref().map(since_lines).unwrap_or_default();
         push_section(&mut text, width, "Since this checkpoint", &since);
         push_section(
@@ -181,6 +212,18 @@ impl ShowDocument {
         );
         text
     }
+}
+
+/// The newest restore points, one line each.
+fn prompt_lines(points: &[RestorePointDocument]) -> Vec<String> {
+    let line = |point: &RestorePointDocument| {
+        let prompt = point.prompt.as_deref().unwrap_or_default();
+        format!("{:<9} {}  {prompt}", point.reference, format::time(point.at)).trim_end().to_owned()
+    };
+    let mut lines: Vec<_> = points.iter().take(NAMED).map(line).collect();
+    let more = points.len().saturating_sub(NAMED) as u64;
+    lines.extend((more > 0).then(|| format!("and {} more", format::count(more))));
+    lines
 }
 
 /// What was recorded since the checkpoint, by kind.
@@ -241,6 +284,13 @@ fn workspace_lines(workspace: &Workspace) -> Vec<String> {
         lines.extend((n > 0).then(|| format!("watched: {}, {size}", format::counted(n as u64, "file"))));
         lines.extend(watched.error.iter().map(|e| format!("watched: {e}")));
     }
+    lines.extend(workspace.snapshot.as_ref().map(|snapshot| {
+        let listed = format::counted(snapshot.paths, "file");
+        match snapshot.omitted {
+            0 => format!("snapshot: {listed}"),
+            n => format!("snapshot: {listed}, {} without content", format::count(n)),
+        }
+    }));
     lines.extend(listed("touched since the run began", &workspace.files_modified));
     if let Some(memory) = &workspace.memory {
         let usage = [("now", memory.rss), ("heap", memory.heap_used), ("peak", memory.peak_rss)];

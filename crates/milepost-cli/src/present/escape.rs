@@ -9,7 +9,8 @@ const REPLACEMENT: char = '·';
 
 /// Every style sequence that this program writes: by its own helpers and in clap's help. Tests check that the
 /// list is complete.
-const STYLES: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
+const STYLES: [&str; 8] =
+    ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"];
 
 /// Makes text safe for one line. Every unsafe character becomes `·`, including line breaks.
 pub(crate) fn clean(text: &str) -> String {
@@ -122,6 +123,7 @@ mod tests {
             format::red("x"),
             format::yellow("x"),
             format::green("x"),
+            format::cyan("x"),
             crate::cli::full_command().render_long_help().ansi().to_string(),
         ];
         let output = Output::for_color(anstream::ColorChoice::Always);

@@ -35,6 +35,15 @@ pub(crate) fn green(text: &str) -> String {
     styled(AnsiColor::Green.on_default(), text)
 }
 
+/// Red text, for removed lines.
+pub(crate) fn plain_red(text: &str) -> String {
+    styled(AnsiColor::Red.on_default(), text)
+}
+
+pub(crate) fn cyan(text: &str) -> String {
+    styled(AnsiColor::Cyan.on_default(), text)
+}
+
 /// Wraps text to `width` columns. `indent` is the column at which the text starts; continuation lines are
 /// indented by it.
 pub(crate) fn wrap(text: &str, indent: usize, width: Option<usize>) -> String {

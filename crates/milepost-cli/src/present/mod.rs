@@ -12,10 +12,14 @@ pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod escape;
 pub(crate) mod events;
+pub(crate) mod file;
 pub(crate) mod format;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod marks;
+pub(crate) mod one_of;
+mod pager;
+pub(crate) mod patch;
 pub(crate) mod prune;
 pub(crate) mod reference;
 pub(crate) mod restore;
@@ -95,6 +99,7 @@ pub(crate) struct Output {
     pub(crate) yes: bool,
     quiet: bool,
     verbose: bool,
+    no_pager: bool,
     color: ColorChoice,
     /// The width from the environment, for output that does not go to a terminal.
     columns: Option<usize>,
@@ -117,6 +122,7 @@ impl Output {
             yes: global.yes,
             quiet: global.quiet,
             verbose: global.verbose,
+            no_pager: global.no_pager,
             columns,
             ..Self::for_color(color)
         }
@@ -130,6 +136,7 @@ impl Output {
             yes: false,
             quiet: false,
             verbose: false,
+            no_pager: false,
             color,
             columns: None,
             collected: None,
@@ -211,6 +218,11 @@ impl Output {
             true => self.write_plain(&String::from_utf8_lossy(bytes)),
             false => self.out(bytes),
         }
+    }
+
+    /// Writes bytes unchanged. The caller must not do this on a terminal.
+    fn write_exact(&self, bytes: &[u8]) -> Result<()> {
+        self.out(bytes)
     }
 
     /// Writes candidates for a shell, which quotes them itself.

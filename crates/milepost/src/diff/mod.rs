@@ -4,6 +4,8 @@
 
 mod brief;
 mod json;
+pub(crate) mod patch;
+pub(crate) mod unified;
 
 #[cfg(test)]
 mod tests;

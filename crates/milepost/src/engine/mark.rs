@@ -28,7 +28,14 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
         _ if tag.chars().any(|c| c.is_control() || c.is_whitespace()) => {
             "contains spaces or control characters"
         }
-        _ if tag.contains('@') || tag.starts_with("latest") => "would be read as another kind of reference",
+        _ if tag.contains(':') => "contains a colon, which separates a reference from a path",
+        _ if tag.contains('@')
+            || tag.starts_with("latest")
+            || tag == "prompt"
+            || tag.starts_with("prompt~") =>
+        {
+            "would be read as another kind of reference"
+        }
         _ => return Ok(()),
     };
     Err(Error::Value {
@@ -101,4 +108,19 @@ fn changed(marks: &Marks, change: &MarkChange) -> Marks {
         new.revision = new.revision.saturating_add(1);
     }
     new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_tag;
+
+    #[test]
+    fn tags_cannot_be_confused_with_other_references() {
+        for tag in ["", "a b", "RUN@1", "latest", "latest~1", "prompt", "prompt~2", "v1:src/lib.rs", ":"] {
+            assert!(check_tag(tag).is_err(), "{tag}");
+        }
+        for tag in ["v1.2", "before-refactoring", "prompts", "検索", "a/b"] {
+            assert!(check_tag(tag).is_ok(), "{tag}");
+        }
+    }
 }

@@ -120,11 +120,11 @@ impl ToolHandler for CommandHandler {
             }
             Call::Show(a) => {
                 let args = ShowArgs { reference: a.r#ref.unwrap_or_else(|| "latest".to_owned()) };
-                self.execute(a.run, None, |c| show::execute(args, c))?.recorded()
+                self.execute(a.run, None, |c| show::show_checkpoint(&args, c))?.recorded()
             }
             Call::Diff(a) => {
-                let args = DiffArgs { from: a.from, to: a.to, exit_code: false };
-                self.execute(a.run, None, |c| diff::execute(args, c))?.recorded()
+                let args = DiffArgs { from: a.from, to: a.to, ..DiffArgs::default() };
+                self.execute(a.run, None, |c| diff::compare_checkpoints(&args, c))?.recorded()
             }
             Call::Complete(a) => {
                 let args = CompleteArgs { reference: a.r#ref };
