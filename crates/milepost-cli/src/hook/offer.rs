@@ -1,7 +1,7 @@
 //! What a new session is offered: the brief of the one run that was interrupted here, or two lines about
-//! several runs. Formats the answer in the way that the agent expects.
+//! several runs, and a line about files that can be restored. Formats the answer in the way that the agent
+//! expects.
 
-use jiff::Timestamp;
 use milepost::Milepost;
 use milepost::internal::brief::one_line;
 use milepost::internal::engine::RunAssessment;
@@ -14,6 +14,17 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::handover::{self, Overview};
 use crate::present::format;
+
+/// Tells an agent that earlier files can be brought back.
+const FILES_LINE: &str = "Milepost stores changed files: `milepost restore prompt` goes back to before the newest \
+prompt, `prompt~1` to before the previous one; `milepost undo` undoes that.\n";
+
+/// The line about files, if hooks store files and there are stored ones.
+fn files_line(mp: &Milepost, context: &Context<'_>) -> &'static str {
+    let capture = &context.config.capture;
+    let has_files = || mp.store().blob_roots().is_ok_and(|roots| !roots.is_empty());
+    if capture.capture && capture.files && has_files() { FILES_LINE } else { "" }
+}
 
 /// Text for the agent, and a line for the user.
 pub(super) struct Offer {
@@ -28,18 +39,21 @@ impl Offer {
         Self { agent_text: format!("Milepost: {text}."), user_line: format!("milepost: {text}") }
     }
 
-    /// Two lines about runs that could be continued, in the order in which they are offered.
+    /// A few lines about runs that could be continued, in the order in which they are offered.
     pub(super) fn list<'r>(
+        mp: &Milepost,
         mut runs: impl ExactSizeIterator<Item = &'r RunRecord>,
-        now: Timestamp,
+        context: &Context<'_>,
     ) -> Option<Self> {
         let n = format::counted(runs.len() as u64, "interrupted run");
         let first = runs.next()?;
-        let (run_id, ago) = (first.run_id(), format::ago(first.updated_at(), now));
-        let agent_text = format!(
+        let (run_id, ago) = (first.run_id(), format::ago(first.updated_at(), mp.now()));
+        let mut agent_text = format!(
             "Milepost has {n} in this project. The first to continue is {run_id}, {ago}.\n\
-             If the user wants to continue one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all."
+             If the user wants to continue one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all.\n"
         );
+        agent_text.push_str(files_line(mp, context));
+        let agent_text = agent_text.trim_end().to_owned();
         Some(Self { agent_text, user_line: format!("milepost: {n}; `milepost status` lists them") })
     }
 
@@ -54,7 +68,10 @@ impl Offer {
             return Ok(None);
         }
         let overview = Overview::of(mp, from);
-        let agent_text = handover::text_for_agent(mp, from, &overview, context, &agent.text_limit)?;
+        let files = files_line(mp, context);
+        let limit = agent.text_limit.without(files);
+        let mut agent_text = handover::text_for_agent(mp, from, &overview, context, &limit)?;
+        agent_text.push_str(files);
         Ok(Some(Self { agent_text, user_line: overview.for_a_person() }))
     }
 }

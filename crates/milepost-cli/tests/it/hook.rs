@@ -278,7 +278,7 @@ fn sessions_in_worktrees_of_one_repository_stay_separate() {
     // Another worktree gets an offer instead of the brief.
     let mut elsewhere = FakeAgent::new(&env, "gemini");
     let offer = begins(&mut elsewhere, "g1").unwrap();
-    assert!(offer.lines().count() == 2 && offer.contains("2 interrupted runs"), "{offer}");
+    assert!(offer.lines().count() == 3 && offer.contains("2 interrupted runs"), "{offer}");
     let mut there = FakeAgent::within(&env, "gemini", &env.path("two"));
     let brief = begins(&mut there, "g2").unwrap();
     assert!(brief.contains("claude-code-w1") && !brief.contains("claude-code-w0"), "{brief}");
@@ -473,7 +473,7 @@ fn manual_runs_are_offered_in_two_lines_and_a_session_killed_at_its_start_is_rem
     env.run(&["run", "--run", "job", "--", "false"]).exits(1);
     let mut first = FakeAgent::new(&env, "claude-code");
     let offer = begins(&mut first, "s1").unwrap();
-    assert!(offer.lines().count() == 2 && offer.contains("2 interrupted runs"), "{offer}");
+    assert!(offer.lines().count() == 3 && offer.contains("2 interrupted runs"), "{offer}");
     first.dies();
     assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 3);
     let mut second = FakeAgent::new(&env, "codex");

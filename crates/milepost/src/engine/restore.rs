@@ -439,7 +439,7 @@ impl Worktree<'_> {
             plan.changes.extend(change);
         }
         self.store_missing_contents(target, &plan.changes)?;
-        plan.token = token_of(&plan);
+        plan.token = token_of(&plan, scope.force);
         Ok(plan)
     }
 
@@ -679,13 +679,15 @@ fn content_of(state: &FileState) -> Option<FileContent> {
     }
 }
 
-/// Identifies a plan by everything that it would do.
-fn token_of(plan: &RestorePlan) -> String {
+/// Identifies a plan by everything that it would do. A plan without `force` never approves a restore with it.
+fn token_of(plan: &RestorePlan, force: bool) -> String {
     let mut hasher = blake3::Hasher::new();
     for change in &plan.changes {
         // Serialising these plain values does not fail.
         hasher.update(&serde_json::to_vec(change).unwrap_or_default());
     }
+    hasher.update(plan.run_id.as_str().as_bytes());
+    hasher.update(&[0, u8::from(force)]);
     hasher.update(plan.reference.as_bytes());
     hasher.finalize().to_hex()[..16].to_owned()
 }
