@@ -55,7 +55,7 @@ pub(super) fn worktree<'m>(mp: &'m Milepost, context: &Context<'_>) -> Result<Wo
     Ok(mp.worktree_with(options)?)
 }
 
-/// The run in which to resolve a reference to files.
+/// The run in which to resolve a reference to files, which may be shown.
 pub(super) fn run_of_files(
     mp: &Milepost,
     reference: &Reference,
@@ -65,7 +65,9 @@ pub(super) fn run_of_files(
         context.ensure_visible(mp, &run)?;
         return Ok(Some(run));
     }
-    context.run_of_reference(mp, reference)
+    let run = context.run_of_reference(mp, reference)?;
+    context.ensure_visible_reference(mp, reference, run.as_ref())?;
+    Ok(run)
 }
 
 /// The scope of a restore by this caller. Paths are relative to the current folder.

@@ -65,6 +65,19 @@ impl Context<'_> {
             .with_hint("the user can view it in a terminal outside the agent"))
     }
 
+    /// Refuses a reference to a checkpoint of a hidden run, before anything is read from the checkpoint.
+    pub(crate) fn ensure_visible_reference(
+        &self,
+        mp: &Milepost,
+        reference: &Reference,
+        run: Option<&RunId>,
+    ) -> Result<()> {
+        if !self.is_for_agent() || matches!(reference, Reference::Prompt(_)) {
+            return Ok(());
+        }
+        self.ensure_visible(mp, mp.find(reference, run)?.header.run_id())
+    }
+
     /// The run with this id, or the unique start of its id or short id. It must exist, and may be shown.
     pub(crate) fn visible_run(&self, mp: &Milepost, name: &RunId) -> Result<RunId> {
         let run = mp.find_run(name.as_str())?;
@@ -91,6 +104,7 @@ impl Context<'_> {
             self.ensure_visible(mp, &current)?;
             run = Some(current);
         }
+        self.ensure_visible_reference(mp, reference, run.as_ref())?;
         let files = worktree.files(reference, run.as_ref())?;
         if let Some(run) = files.run_id() {
             self.ensure_visible(mp, run)?;
