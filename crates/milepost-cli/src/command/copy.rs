@@ -12,8 +12,9 @@ use crate::present::transfer::CopyDocument;
 
 /// Copy all runs from one store to another
 ///
-/// Copies runs, checkpoints with their seals, marks and events unchanged. Skips what the target already has,
-/// so an interrupted copy can be repeated.
+/// Copies runs, checkpoints with their seals, marks, events and file contents unchanged. Skips what the target
+/// already has, so an interrupted copy can be repeated. Files in which secrets are found are copied only with
+/// --with-secrets.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost copy --from sqlite:milepost.db --to files:/backup/runs --verify\n  \
@@ -30,6 +31,9 @@ pub(crate) struct CopyArgs {
     /// Compare the stores afterwards, document by document
     #[arg(long)]
     verify: bool,
+    /// Copy file contents that contain secrets too
+    #[arg(long)]
+    with_secrets: bool,
 }
 
 pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocument> {
@@ -48,7 +52,8 @@ pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocum
         at: milepost::Clock::now(&milepost::internal::clock::SystemClock),
     });
     let options = context.open_options(false);
-    let source = Milepost::at(&from, &options.clone().foreign(foreign(&from)))?;
+    let source = Milepost::at(&from, &options.clone().foreign(foreign(&from)))?
+        .with_settings(context.settings().files_with_secrets(args.with_secrets));
     let target = Milepost::at(&to, &options.create(true).foreign(None))?;
     let total: u64 = source.store().runs(&Default::default())?.iter().map(|row| row.count).sum();
     let mut progress = context.output.progress();

@@ -23,7 +23,8 @@ use crate::present::transfer::ExportDocument;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost export markdown latest brief.md\n  milepost export pai nightly ~/.pai\n  \
-                        milepost export bundle nightly nightly.bundle --with-patch\n\n\
+                        milepost export bundle nightly nightly.bundle --with-patch\n  \
+                        milepost export bundle nightly nightly.bundle --with-files\n\n\
                         Exit codes: 15 if the target exists (--force overwrites it) or a bundle would contain \
                         secrets (--yes includes them)."
 )]
@@ -43,6 +44,12 @@ pub(crate) struct ExportArgs {
     /// Include uncommitted changes in a bundle
     #[arg(long)]
     with_patch: bool,
+    /// Include the contents of files in a bundle, so that they can be restored elsewhere
+    #[arg(long)]
+    with_files: bool,
+    /// Include files that contain secrets
+    #[arg(long, requires = "with_files")]
+    with_secrets: bool,
     /// Show what would be written and what would be lost, without writing anything
     #[arg(long)]
     dry_run: bool,
@@ -53,7 +60,11 @@ pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportD
     if args.with_patch && format != Format::Bundle {
         return Err(CommandError::usage("--with-patch works only with the bundle format"));
     }
-    let mp = context.open_existing()?;
+    if args.with_files && format != Format::Bundle {
+        return Err(CommandError::usage("--with-files works only with the bundle format"));
+    }
+    let settings = context.settings().files_with_secrets(args.with_secrets);
+    let mp = context.open_existing()?.with_settings(settings);
     let (run, reference) = resolve(&args.what, &mp, context)?;
     let patch = if args.with_patch {
         let (head, diff) = uncommitted_diff(&context.config.paths.root).map_err(CommandError::usage)?;
@@ -73,7 +84,8 @@ pub(crate) fn execute(args: ExportArgs, context: &Context<'_>) -> Result<ExportD
     let patch_bytes = patch.as_ref().map(|patch| patch.diff.len() as u64);
     let mut options = ExportOptions::new(format, run.clone(), &path)
         .force(args.force)
-        .with_secrets(context.output.yes)
+        .with_secrets(context.output.yes || args.with_secrets)
+        .with_files(args.with_files)
         .patch(patch)
         .dry_run(args.dry_run);
     let mut progress = context.output.progress();

@@ -72,10 +72,9 @@ impl Context<'_> {
             return;
         }
         let recovered = self.capture_options().map(|options| mp.worktree_with(options)?.recover());
-        match recovered {
-            Some(Ok(Some(what))) => self.output.message(&what),
-            // Another process is restoring files right now, or the next command tries again.
-            Some(Ok(None) | Err(_)) | None => {}
+        // On an error, another process is restoring files right now, or the next command tries again.
+        if let Some(Ok(Some(what))) = recovered {
+            self.output.message(&what);
         }
     }
 

@@ -29,8 +29,8 @@ impl Document for InitDocument {
         let mut text = format!("Store   {} ({})\n", clean(&self.store), made(self.created));
         text.push_str(&format!("Config  {} ({})\n", clean(&self.config), made(self.config_created)));
         text.push_str(
-            "Summaries, tasks, state, briefs and the names of changed files are recorded in\n\
-             this store and stay on this machine.\n",
+            "Summaries, tasks, state, briefs and changed files with their contents are\n\
+             recorded in this store and stay on this machine.\n",
         );
         match &self.setup {
             None => text.push_str("Next: milepost save \"what you are doing\"\n"),

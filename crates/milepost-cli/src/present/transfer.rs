@@ -137,6 +137,9 @@ pub(crate) struct ExportDocument {
     warnings: Vec<ImportNote>,
     lost_fields: BTreeSet<String>,
     secrets: Vec<Secret>,
+    /// Number of file contents in the bundle, and of those that were left out because they contain secrets.
+    file_contents: u64,
+    files_with_secrets: u64,
     dry_run: bool,
     #[serde(skip)]
     path: PathBuf,
@@ -172,6 +175,8 @@ impl ExportDocument {
             warnings: report.warnings().clone(),
             lost_fields: report.lost_fields().clone(),
             secrets: report.secrets().iter().cloned().map(|(path, rules)| Secret { path, rules }).collect(),
+            file_contents: report.file_contents(),
+            files_with_secrets: report.files_with_secrets(),
             dry_run,
             path,
             events: report.events(),
@@ -195,7 +200,11 @@ impl Document for ExportDocument {
             let mut leaves = vec![n.clone(), counted(self.events, "event")];
             leaves
                 .extend(self.patch.map(|bytes| format!("{} of uncommitted changes", counted(bytes, "byte"))));
+            if self.file_contents > 0 {
+                leaves.push(counted(self.file_contents, "file content"));
+            }
             output.message(&format!("The bundle contains {}, in full", leaves.join(", ")));
+            note_secret_files(output, self.files_with_secrets);
         }
         let would = if self.dry_run { "would be written to" } else { "written to" };
         let files = counted(self.files.len() as u64, "file");
@@ -208,6 +217,14 @@ impl Document for ExportDocument {
     }
 }
 
+/// Says how many files were left out because they contain secrets.
+fn note_secret_files(output: &Output, n: u64) {
+    if n > 0 {
+        let files = counted(n, "file content");
+        output.message(&format!("{files} with secrets left out; --with-secrets includes them"));
+    }
+}
+
 #[derive(Serialize)]
 #[serde(tag = "schema", rename = "milepost.copy/1")]
 pub(crate) struct CopyDocument {
@@ -217,6 +234,9 @@ pub(crate) struct CopyDocument {
     skipped: Vec<SkippedFile>,
     warnings: [String; 0],
     lost_fields: [String; 0],
+    /// Number of file contents that were copied, and of those that were left out because they contain secrets.
+    files: u64,
+    files_with_secrets: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Comparison>,
 }
@@ -238,6 +258,8 @@ impl CopyDocument {
             skipped: report.skipped().iter().cloned().map(skipped).collect(),
             warnings: [],
             lost_fields: [],
+            files: report.files(),
+            files_with_secrets: report.files_with_secrets(),
             verified: compared.map(|compared| Comparison {
                 checked: compared.checked(),
                 differences: compared.differences().iter().cloned().map(note).collect(),
@@ -252,6 +274,7 @@ impl Document for CopyDocument {
         for one in self.verified.iter().flat_map(|verified| &verified.differences).take(SHOWN) {
             output.message(&format!("{}: {}", one.path, one.message));
         }
+        note_secret_files(output, self.files_with_secrets);
         let mut line = format!(
             "{} copied, {} already present, in {}",
             counted(self.copied, "checkpoint"),

@@ -22,8 +22,8 @@ fn init_creates_the_store_and_the_configuration_file_once() {
     insta::assert_snapshot!(shown, @r#"
     Store sqlite:[ROOT]/project/.git/milepost/milepost.db (already exists)
     Config [ROOT]/project/milepost.toml (already exists)
-    Summaries, tasks, state, briefs and the names of changed files are recorded in
-    this store and stay on this machine.
+    Summaries, tasks, state, briefs and changed files with their contents are
+    recorded in this store and stay on this machine.
     Next: milepost save "what you are doing"
     "#);
 }

@@ -20,6 +20,7 @@ mod environment;
 mod escapes;
 mod exact;
 
+mod files;
 mod foreign;
 mod handover;
 mod hook;

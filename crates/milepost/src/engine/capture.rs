@@ -80,6 +80,15 @@ impl Milepost {
         Ok(self.capture_if_wanted(run, self.store.run(run)?, options, source, profile))
     }
 
+    /// The default options to capture the folder that a run works in.
+    pub(crate) fn capture_options(&self, run: &RunId) -> Result<CaptureOptions, Error> {
+        let record = self.record_of(run)?;
+        let folder = record.as_ref().and_then(|record| record.folder());
+        let folder = folder.or(self.location.worktree.as_ref()).or(self.location.project.as_ref());
+        let root = folder.map_or_else(|| ".".into(), std::path::PathBuf::from);
+        Ok(CaptureOptions { store: self.address.parse().ok(), ..CaptureOptions::at(root) })
+    }
+
     /// Captures the workspace for a run, regardless of its profile.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn capture_workspace(

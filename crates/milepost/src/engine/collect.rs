@@ -8,22 +8,25 @@ use super::lookup::PAGE;
 use super::restore::UNDO_POINTS;
 use crate::Error;
 use crate::model::{BlobId, Item, RunRecord};
-use crate::snapshot::manifest::{self, SeriesId, UNDO_PREFIX};
+use crate::snapshot::manifest::{self, ManifestHeader, SeriesId, UNDO_PREFIX};
 use crate::store::{CollectReport, HeaderQuery, LiveBlobs, Row, RunQuery, Store, StoreError};
+
+/// One manifest: its base, its series, and the contents of each path that it lists.
+struct Parsed {
+    base: Option<BlobId>,
+    series: SeriesId,
+    paths: Vec<(Vec<u8>, [Option<BlobId>; 2])>,
+}
 
 /// The blobs that manifests refer to, each manifest parsed once.
 #[derive(Default)]
 struct References {
-    parsed: HashMap<BlobId, (Option<BlobId>, Vec<BlobId>, SeriesId)>,
+    parsed: HashMap<BlobId, Parsed>,
 }
 
 impl References {
-    /// The base, the contents and the series of a manifest; `None` if it is missing or damaged.
-    fn of(
-        &mut self,
-        store: &dyn Store,
-        id: &BlobId,
-    ) -> Result<Option<&(Option<BlobId>, Vec<BlobId>, SeriesId)>, StoreError> {
+    /// Parses a manifest; returns `None` if it is missing or damaged.
+    fn of(&mut self, store: &dyn Store, id: &BlobId) -> Result<Option<&Parsed>, StoreError> {
         if !self.parsed.contains_key(id) {
             let bytes = match store.blob(id) {
                 Ok(bytes) => bytes,
@@ -31,33 +34,48 @@ impl References {
                 Err(e) => return Err(e),
             };
             let Ok(part) = manifest::parse(&bytes) else { return Ok(None) };
-            let (base, contents) = part.references();
-            let contents = contents.collect();
-            self.parsed.insert(*id, (base, contents, part.header.series.clone()));
+            let paths = part.entries.into_iter();
+            let paths = paths.map(|(path, entry)| (path, [entry.now.blob(), entry.was.blob()])).collect();
+            let ManifestHeader { base, series, .. } = part.header;
+            self.parsed.insert(*id, Parsed { base, series, paths });
         }
         Ok(self.parsed.get(id))
     }
 
-    /// Adds a manifest and everything that it refers to. Returns its series.
+    /// The series of a manifest.
+    fn series(&mut self, store: &dyn Store, id: &BlobId) -> Result<Option<SeriesId>, StoreError> {
+        Ok(self.of(store, id)?.map(|parsed| parsed.series.clone()))
+    }
+
+    /// Adds a manifest, those that it is based on, and the contents that it lists. `live` are manifests that
+    /// are added by themselves: what they list need not be added again.
     fn add(
         &mut self,
         store: &dyn Store,
         id: &BlobId,
+        live: &HashSet<BlobId>,
         manifests: &mut HashSet<BlobId>,
         contents: &mut HashSet<BlobId>,
-    ) -> Result<Option<SeriesId>, StoreError> {
-        let (mut next, mut series) = (Some(*id), None);
+    ) -> Result<(), StoreError> {
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
+        let mut next = Some(*id);
+        let mut is_base = false;
         while let Some(id) = next {
-            let is_known = !manifests.insert(id);
-            let Some((base, listed, of)) = self.of(store, &id)? else { break };
-            series.get_or_insert_with(|| of.clone());
-            if is_known {
+            manifests.insert(id);
+            if is_base && live.contains(&id) {
                 break;
             }
-            contents.extend(listed);
-            next = *base;
+            let Some(parsed) = self.of(store, &id)? else { break };
+            next = parsed.base;
+            for (path, blobs) in &parsed.paths {
+                // A manifest replaces what its base says about a path.
+                if (next.is_none() && !is_base) || seen.insert(path.clone()) {
+                    contents.extend(blobs.iter().flatten());
+                }
+            }
+            is_base = true;
         }
-        Ok(series)
+        Ok(())
     }
 }
 
@@ -70,7 +88,9 @@ struct Roots {
     pending: Vec<BlobId>,
     /// Contents that pending items refer to.
     contents: Vec<BlobId>,
-    /// The newest manifest of each series.
+    /// Values of attachments, which are never evicted.
+    attached: Vec<BlobId>,
+    /// The newest manifest of each series, and what undo points need.
     series: Vec<(String, BlobId)>,
 }
 
@@ -89,6 +109,8 @@ impl Roots {
             if let Ok(record) = &stored.row.record {
                 roots.add_record(record);
             }
+            let attached = store.attachments(&row.run_id, None)?;
+            roots.attached.extend(attached.iter().flatten().filter_map(|one| one.blob()));
             let mut after = None;
             loop {
                 let query = HeaderQuery { after, ..HeaderQuery::default().run(&row.run_id).limit(PAGE) };
@@ -159,27 +181,28 @@ fn find_live(
 ) -> Result<LiveBlobs, StoreError> {
     let (mut manifests, mut contents) = (HashSet::new(), HashSet::new());
     let mut live_series = HashSet::new();
-    for id in roots.checkpoints.iter().map(|(_, id)| id).chain(&roots.pending) {
-        live_series
-            .extend(references.add(store, id, &mut manifests, &mut contents)?.map(|series| series.root()));
+    let mut listed: HashSet<BlobId> = roots.checkpoints.iter().map(|(_, id)| *id).collect();
+    listed.extend(&roots.pending);
+    for id in &listed {
+        live_series.extend(references.series(store, id)?.map(|series| series.root()));
     }
     // The newest manifest of a series says what the files of its older snapshots were. It is needed as long
     // as one of these exists, and so are the series that follow it.
     let mut live = LiveBlobs::default();
     let is_live = |root: &str| live_series.contains(root) || live_series.iter().any(|of| precedes(of, root));
-    let newest_of_worktree = |root: &str| !roots.series.iter().any(|(other, _)| precedes(root, other));
     let old_undo_points = old_undo_points(&roots.series);
     for (root, id) in &roots.series {
         let is_undo = root.starts_with(UNDO_PREFIX);
-        if is_undo && !old_undo_points.contains(root)
-            || !is_undo && (is_live(root) || newest_of_worktree(root))
-        {
-            references.add(store, id, &mut manifests, &mut contents)?;
+        if is_undo && !old_undo_points.contains(root) || !is_undo && is_live(root) {
+            listed.insert(*id);
         } else {
             live.drop_roots.push(root.clone());
         }
     }
-    contents.extend(&roots.contents);
+    for id in &listed {
+        references.add(store, id, &listed, &mut manifests, &mut contents)?;
+    }
+    contents.extend(roots.contents.iter().chain(&roots.attached));
     if let Some(most) = most {
         live.evict = evicted(store, roots, references, &contents, most)?;
     }
@@ -222,15 +245,16 @@ fn evicted(
         store.blobs(None, 0)?.iter().map(|blob| (blob.id, blob.bytes)).collect();
     let size = |id: &BlobId| sizes.get(id).copied().unwrap_or(0);
     let (mut manifests, mut kept) = (HashSet::new(), HashSet::new());
+    let none = HashSet::new();
     for (_, id) in &roots.series {
-        references.add(store, id, &mut manifests, &mut kept)?;
+        references.add(store, id, &none, &mut manifests, &mut kept)?;
     }
-    kept.extend(&roots.contents);
+    kept.extend(roots.contents.iter().chain(&roots.attached));
     let mut used: u64 = kept.iter().chain(&manifests).map(size).sum();
     // Newest first: keep the contents of each snapshot while they fit.
     for (_, id) in roots.checkpoints.iter().rev() {
         let mut contents = HashSet::new();
-        references.add(store, id, &mut manifests, &mut contents)?;
+        references.add(store, id, &none, &mut manifests, &mut contents)?;
         let new: Vec<_> = contents.into_iter().filter(|id| !kept.contains(id)).collect();
         let added: u64 = new.iter().map(size).sum();
         if used.saturating_add(added) > most {

@@ -36,6 +36,8 @@ options! {
         pub(crate) force: bool,
         /// Allows secrets in a bundle.
         pub(crate) with_secrets: bool,
+        /// Includes the contents of files in a bundle.
+        pub(crate) with_files: bool,
         /// The uncommitted changes to include in a bundle.
         pub(crate) patch: Option<Patch> [internal],
         /// Reports what would be written, but writes nothing.
@@ -47,7 +49,17 @@ impl ExportOptions {
     /// Exports a run in a format to a file or folder.
     pub fn new(format: Format, run: RunId, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { format, run, path, only: None, force: false, with_secrets: false, patch: None, dry_run: false }
+        Self {
+            format,
+            run,
+            path,
+            only: None,
+            force: false,
+            with_secrets: false,
+            with_files: false,
+            patch: None,
+            dry_run: false,
+        }
     }
 }
 
@@ -68,6 +80,10 @@ pub struct ExportReport {
     pub(crate) warnings: Vec<ImportNote>,
     /// Number of events in a bundle.
     pub(crate) events: u64,
+    /// Number of file contents in a bundle.
+    pub(crate) file_contents: u64,
+    /// Number of file contents that were left out because they contain secrets.
+    pub(crate) files_with_secrets: u64,
     /// Secrets in a bundle: their location and the rules that found them.
     pub(crate) secrets: Vec<(String, String)>,
 }
@@ -92,6 +108,13 @@ impl Milepost {
             Format::Bundle => self.attached_blobs(&attachments)?,
             _ => Vec::new(),
         };
+        let mut blobs = blobs;
+        if what.with_files && what.format == Format::Bundle {
+            let files = self.files_of_run(&what.run, what.only.as_ref())?;
+            report.file_contents = files.contents.len() as u64;
+            report.files_with_secrets = files.with_secrets;
+            blobs.extend(files.contents);
+        }
         report.exported = checkpoints.len() as u64;
         let run = ExportRun {
             record: &record,

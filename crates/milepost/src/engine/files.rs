@@ -15,7 +15,7 @@ use crate::Error;
 use crate::capture::{self, CaptureBaseline, CaptureOptions, find_repository};
 use crate::model::{BlobId, Item, RestorePoint, RunId};
 use crate::snapshot::manifest::SeriesId;
-use crate::snapshot::{CommittedReader, FileContent, Manifest, SnapshotRequest, Snapshotter};
+use crate::snapshot::{CommittedReader, ContentSink, FileContent, Manifest, SnapshotRequest, Snapshotter};
 use crate::store::{HeaderQuery, Repository, Row, StoreError};
 
 /// How long reading committed files from git may take.
@@ -172,11 +172,7 @@ impl<'m> Worktree<'m> {
     }
 
     /// Takes a snapshot without storing it. `sink` gets the contents of the files.
-    fn examine(
-        &self,
-        run: Option<&RunId>,
-        sink: &mut dyn FnMut(&[&[u8]]) -> Result<(), String>,
-    ) -> Result<Manifest, Error> {
+    fn examine(&self, run: Option<&RunId>, sink: &mut ContentSink<'_>) -> Result<Manifest, Error> {
         let mp = self.milepost;
         let failed = |why: String| Error::Worktree { root: self.root.clone(), why };
         let capture = capture::capture_workspace(&self.options, &CaptureBaseline::default());
@@ -184,14 +180,13 @@ impl<'m> Worktree<'m> {
             return Err(failed(why.clone()));
         }
         let files = self.options.files.clone().unwrap_or_default();
-        let store = mp.store.info()?.url;
         let stored = run.map(|run| mp.store.run(run)).transpose()?.flatten();
         let record = stored.as_ref().and_then(|stored| stored.row.record.as_deref().ok());
         let request = SnapshotRequest {
             root: &self.root,
             repository: self.repository.as_ref(),
             capture: &capture,
-            store: &store,
+            store: &mp.address,
             now: mp.now().as_millisecond(),
             options: &files,
             run,

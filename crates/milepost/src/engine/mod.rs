@@ -222,6 +222,8 @@ pub struct Milepost {
     touched: Arc<Mutex<Option<capture::TouchedFiles>>>,
     /// The location of runs that are opened without one.
     pub(crate) location: RunLocation,
+    /// The address of the store; empty for a store that the caller supplied.
+    address: Arc<str>,
 }
 
 impl std::fmt::Debug for Milepost {
@@ -252,7 +254,9 @@ impl Milepost {
 
     /// Opens the store at an address.
     pub fn at(url: &StoreUrl, options: &OpenOptions) -> Result<Self, Error> {
-        Ok(Self { owners: url.owners_folder(), ..Self::on(Arc::from(url.open(options)?)) })
+        let store = Arc::from(url.open(options)?);
+        let address = url.absolute().to_string().into();
+        Ok(Self { owners: url.owners_folder(), address, ..Self::on(store) })
     }
 
     /// Uses a store that the caller supplies.
@@ -264,6 +268,7 @@ impl Milepost {
             owners: None,
             touched: Arc::default(),
             location: RunLocation::default(),
+            address: Arc::from(""),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::capture::TakenSnapshot;
 use crate::clock::elapsed_ms;
 use crate::model::{BlobId, Change, Item, RunId, RunRecord, Status, TaskStatus, WriteToken};
 use crate::redact::Redaction;
-use crate::store::{Commit, StoreError, WriteDecision};
+use crate::store::{StoreError, WriteDecision};
 
 /// Maximum number of pending items. Beyond it, all but the newest outcomes are folded into the record, so
 /// that the cost of a write does not grow with the number of items.

@@ -396,18 +396,23 @@ impl Worktree<'_> {
             if !named.is_empty() && !is_named {
                 continue;
             }
-            let (now, earlier) = (content_now(target, present, &path), target.listed(&path));
+            let entry = present.entries.get(&path);
+            let now = content_now(target, present, &path);
+            // A path that only the present snapshot lists has changed after all others.
+            let earlier = target.listed(&path).or_else(|| entry.map(|entry| entry.was.clone()));
             let Some(earlier) = earlier.filter(|earlier| *earlier != now) else { continue };
-            let change = present.entries.get(&path).map(|entry| &entry.change);
+            let change = entry.map(|entry| &entry.change);
             let is_own =
                 change.is_some_and(|change| change.by.as_ref().is_some_and(|by| family.contains(by)));
-            if !is_own && !scope.all && !is_named {
+            let is_touched = change.is_some_and(|change| change.authors().any(|run| family.contains(run)));
+            if !is_touched && !scope.all && !is_named {
                 plan.left_alone += 1;
                 continue;
             }
             let others_until = change.map_or(0, |change| change.others_until);
             let conflict = if !is_own {
-                Some("someone else changed it, or it was changed outside of this run's tools".to_owned())
+                let since = if is_touched { "changed it since" } else { "changed it" };
+                Some(format!("someone else {since}, or it was changed outside of this run's tools"))
             } else if others_until > target.taken_at.as_millisecond() {
                 Some("someone else also changed it since".to_owned())
             } else {

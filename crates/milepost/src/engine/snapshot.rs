@@ -54,12 +54,11 @@ impl Milepost {
         let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
         let repository = capture::find_repository(options, &root).ok();
         let record = stored.and_then(|stored| stored.row.record.as_deref().ok());
-        let store = self.store.info().map_err(|e| failed(e.to_string()))?.url;
         let request = SnapshotRequest {
             root: &root,
             repository: repository.as_ref(),
             capture,
-            store: &store,
+            store: &self.address,
             now: self.now().as_millisecond(),
             options: files,
             run: Some(run),
@@ -71,7 +70,7 @@ impl Milepost {
         let deadline = Instant::now() + wait.map_or(LOCK_WAIT, |wait| wait.min(LOCK_WAIT));
         let snapshotter = Snapshotter::open(&request, deadline).map_err(failed)?;
         if let (Some(why), true) = (&capture.git.error, repository.is_some()) {
-            let overdue = snapshotter.note_overdue(&store, request.window.as_ref());
+            let overdue = snapshotter.note_overdue(&self.address, request.window.as_ref());
             return Err((why.clone(), overdue));
         }
         let taken = snapshotter

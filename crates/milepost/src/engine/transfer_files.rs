@@ -7,12 +7,15 @@ use super::Milepost;
 use super::lookup::PAGE;
 use super::transfer::CopyReport;
 use crate::Error;
-use crate::model::BlobId;
+use crate::model::{BlobId, RunId};
 use crate::snapshot::manifest;
-use crate::store::{Commit, HeaderQuery, RunQuery, StoreError, WriteDecision};
+use crate::store::{CheckpointEntry, Commit, HeaderQuery, RunQuery, StoreError, WriteDecision};
 
 /// Contents are passed on when this many bytes have been read.
 const BATCH: usize = 8 << 20;
+
+/// Passes contents on.
+type SendContents<'a> = dyn FnMut(&[&[u8]]) -> Result<(), StoreError> + 'a;
 
 impl Milepost {
     /// Copies the files of all checkpoints, and the newest snapshot of each worktree.
@@ -71,9 +74,8 @@ impl Milepost {
             };
             let Ok(part) = manifest::parse(&bytes) else { break };
             manifests.insert(id);
-            let (base, listed) = part.references();
-            contents.extend(listed);
-            next = base;
+            contents.extend(part.contents());
+            next = part.header.base;
         }
         Ok(())
     }
@@ -82,7 +84,7 @@ impl Milepost {
     pub(super) fn send_contents(
         &self,
         ids: &BTreeSet<BlobId>,
-        send: &mut dyn FnMut(&[&[u8]]) -> Result<(), StoreError>,
+        send: &mut SendContents<'_>,
         mut report: Option<&mut CopyReport>,
     ) -> Result<(), Error> {
         let (mut batch, mut size) = (Vec::new(), 0);
@@ -120,4 +122,41 @@ impl Milepost {
         let text = String::from_utf8_lossy(bytes);
         !self.settings.files_with_secrets && self.settings.redaction_allow.redact_text(&text).is_some()
     }
+
+    /// The manifests of a run or of one checkpoint, and the contents that they list.
+    pub(super) fn files_of_run(
+        &self,
+        run: &RunId,
+        only: Option<&CheckpointEntry>,
+    ) -> Result<BundledFiles, Error> {
+        let (mut manifests, mut listed) = (BTreeSet::new(), BTreeSet::new());
+        let mut roots = Vec::new();
+        match only {
+            Some(entry) => roots.extend(&entry.header.manifests),
+            None => {
+                for row in self.rows(HeaderQuery::default().run(run), PAGE) {
+                    roots.extend(row?.intact().into_iter().flat_map(|entry| entry.header.manifests));
+                }
+            }
+        }
+        for id in roots {
+            self.add_references(id, &mut manifests, &mut listed)?;
+        }
+        let mut report = CopyReport::default();
+        let mut contents: Vec<Vec<u8>> = Vec::new();
+        let mut keep = |batch: &[&[u8]]| {
+            contents.extend(batch.iter().map(|bytes| bytes.to_vec()));
+            Ok(())
+        };
+        self.send_contents(&manifests, &mut keep, None)?;
+        self.send_contents(&listed, &mut keep, Some(&mut report))?;
+        Ok(BundledFiles { contents, with_secrets: report.files_with_secrets })
+    }
+}
+
+/// The files of a run in a bundle.
+pub(super) struct BundledFiles {
+    pub(super) contents: Vec<Vec<u8>>,
+    /// Number of contents that were left out because they contain secrets.
+    pub(super) with_secrets: u64,
 }

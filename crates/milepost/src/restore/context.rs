@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::journal::{ASIDE, Journal, Status};
 use super::ops::{Folder, Kind, Ops, Stat};
@@ -82,15 +82,18 @@ impl<'a> Restore<'a> {
         (root, restores): (&Path, &Path),
         journal: Journal,
     ) -> Result<Self, RestoreError> {
-        let open = |path: PathBuf| {
-            ops.open_path(&path).map_err(RestoreError::io("open", path.display().to_string()))
+        let open =
+            |path: &Path| ops.open_path(path).map_err(RestoreError::io("open", path.display().to_string()));
+        let open_in = |folder: &Folder, name: &str| {
+            ops.open_folder(folder, name.as_bytes()).map_err(RestoreError::io("open the folder", name))
         };
-        let folder = restores.join(&journal.record.meta.id);
+        let restores = open(restores)?;
+        let folder = open_in(&restores, &journal.record.meta.id)?;
         Ok(Self {
-            root: open(root.to_owned())?,
-            restores: open(restores.to_owned())?,
-            folder: open(folder.clone())?,
-            aside: open(folder.join(ASIDE))?,
+            root: open(root)?,
+            aside: open_in(&folder, ASIDE)?,
+            restores,
+            folder,
             ops,
             source,
             journal,
@@ -155,7 +158,9 @@ impl<'a> Restore<'a> {
         let matches = match state {
             FileState::Absent => Ok(false),
             FileState::File { blob, size, executable } | FileState::Aside { blob, size, executable, .. } => {
-                if stat.kind != Kind::File || stat.size != *size || stat.executable != *executable {
+                // Other platforms have no executable files.
+                let same_mode = stat.executable == *executable || cfg!(not(unix));
+                if stat.kind != Kind::File || stat.size != *size || !same_mode {
                     return Ok(false);
                 }
                 self.ops.hash(folder, name).map(|found| found == (*blob, *size))
@@ -167,8 +172,11 @@ impl<'a> Restore<'a> {
                 self.ops.read_link(folder, name).map(|found| found == *target)
             }
         };
-        // Somebody may remove the file before it is opened.
-        Ok(crate::fs::if_exists(matches)?.unwrap_or(false))
+        match matches {
+            // Somebody may remove the file, or replace it with something else, before it is opened.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => Ok(false),
+            other => other,
+        }
     }
 
     /// Whether a name has the state that a change replaces.
@@ -265,20 +273,23 @@ impl<'a> Restore<'a> {
 
     /// Makes the names in every folder of the plan durable.
     pub(super) fn sync_folders(&self) -> Result<(), RestoreError> {
-        let mut paths: BTreeSet<&[u8]> = BTreeSet::new();
+        let mut paths: BTreeSet<Vec<u8>> = BTreeSet::new();
         for location in &self.journal.locations {
-            paths.insert(&location.temp_folder);
-            paths.extend([split(&location.path).0, split(split(&location.path).0).0]);
+            paths.extend([location.temp_folder.clone(), split(&location.path).0.to_vec()]);
+        }
+        for folder in &self.journal.record.folders {
+            let places = [true, false].into_iter().filter_map(|staged| self.new_folder_path(folder, staged));
+            paths.extend(places.map(|path| split(&path).0.to_vec()));
         }
         for path in paths {
-            let synced = match self.open_folder(path) {
+            let synced = match self.open_folder(&path) {
                 Ok(Some(folder)) => self.ops.sync_folder(&folder),
                 Ok(None) => Ok(()),
                 Err(e) => Err(e),
             };
             match synced {
                 Err(e) if conflict_of(&e).is_none() => {
-                    return Err(RestoreError::io("sync the folder", display_bytes(path))(e));
+                    return Err(RestoreError::io("sync the folder", display_bytes(&path))(e));
                 }
                 _ => {}
             }

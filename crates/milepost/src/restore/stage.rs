@@ -238,8 +238,8 @@ impl Restore<'_> {
         Ok(true)
     }
 
-    /// The folder that contains a new folder while it is staged, or in its final place.
-    fn new_folder_path(&self, folder: &NewFolder, staged: bool) -> Option<Vec<u8>> {
+    /// The path of a new folder while it is staged, or in its final place.
+    pub(super) fn new_folder_path(&self, folder: &NewFolder, staged: bool) -> Option<Vec<u8>> {
         let path = folder.path.to_bytes()?;
         let replaces = folder.replaces.filter(|_| staged);
         let Some(k) = replaces else { return (!staged).then_some(path) };

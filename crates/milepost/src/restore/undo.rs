@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use super::RestoreTarget;
 use super::journal::{ASIDE, JOURNAL, Journal, Lock, Status, UNDO, restore_folders};
@@ -61,7 +60,7 @@ pub fn undo_plan(target: &RestoreTarget, id: &str) -> Result<UndoPlan, RestoreEr
     for (n, (change, status)) in journal.record.changes.into_iter().zip(journal.statuses).enumerate() {
         let after = match (status, change.before) {
             (Status::Done, Before::Saved { state }) => Some(state),
-            (Status::Done | Status::DoneAside, _) => aside_state(target, &folder.join(ASIDE), id, n)?,
+            (Status::Done | Status::DoneAside, _) => aside_state(target, id, n)?,
             _ => continue,
         };
         let before = match change.after {
@@ -79,14 +78,12 @@ pub fn undo_plan(target: &RestoreTarget, id: &str) -> Result<UndoPlan, RestoreEr
 }
 
 /// Describes a file that was moved aside; `None` if it is not there, or not a regular file.
-fn aside_state(
-    target: &RestoreTarget,
-    aside: &Path,
-    id: &str,
-    number: usize,
-) -> Result<Option<FileState>, RestoreError> {
-    let fail = |e| RestoreError::io("read", aside.join(number.to_string()).display().to_string())(e);
-    let Some(folder) = if_exists(target.ops.open_path(aside)).map_err(fail)? else { return Ok(None) };
+fn aside_state(target: &RestoreTarget, id: &str, number: usize) -> Result<Option<FileState>, RestoreError> {
+    let aside = format!("{id}/{ASIDE}");
+    let fail = |e| RestoreError::io("read", format!("{aside}/{number}"))(e);
+    let journals = target.ops.open_path(&target.journal_folder).map_err(fail)?;
+    let folder = target.ops.open_below(&journals, aside.as_bytes()).map_err(fail)?;
+    let Some(folder) = folder else { return Ok(None) };
     let name = number.to_string().into_bytes();
     let stat = target.ops.stat(&folder, &name).map_err(fail)?;
     let Some(stat) = stat.filter(|stat| stat.kind == Kind::File) else { return Ok(None) };

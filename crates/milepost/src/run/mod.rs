@@ -135,6 +135,13 @@ impl Run {
         self.engine()?.save(&self.inner.id, self.with_state(save))
     }
 
+    /// Saves a checkpoint with the files of the run's worktree, which [`Milepost::worktree`] can restore.
+    pub fn snapshot(&self, save: Save) -> Result<Saved, Error> {
+        let mp = self.engine()?;
+        let capture = mp.capture_workspace(&self.inner.id, &mp.capture_options(&self.inner.id)?)?;
+        self.save(save.capture(Box::new(capture)))
+    }
+
     /// Saves as a timer does: keeps the run's status, and returns `None` without saving anything if the run
     /// has ended.
     pub fn save_by_timer(&self, save: Save) -> Result<Option<Saved>, Error> {

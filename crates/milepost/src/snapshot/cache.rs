@@ -20,7 +20,7 @@ const MAGIC: &[u8] = b"milepost snapshot cache 1\n";
 
 /// The time during which a tool of a run may have changed files, in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolWindow {
+pub(crate) struct ToolWindow {
     /// The run.
     pub run: RunId,
     /// When the tool started.

@@ -239,7 +239,7 @@ mod tests {
     fn only_regular_files_have_content() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        std::fs::write(at("file"), "text").unwrap();
+        crate::fs::atomic::write(&at("file"), b"text", crate::fs::atomic::Mode::Shared).unwrap();
         std::os::unix::fs::symlink("file", at("link")).unwrap();
         let mode = rustix::fs::Mode::RUSR;
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();

@@ -85,6 +85,35 @@ pub struct LastChange {
     /// The last time at which the path was changed by anyone but that run; 0 if that was never observed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub others_until: i64,
+    /// Other runs whose tools changed the path earlier, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<RunId>,
+}
+
+/// Maximum number of earlier runs in an entry.
+const EARLIER: usize = 8;
+
+impl LastChange {
+    /// A change that was observed after `previous`, made by a run or by someone else.
+    pub(super) fn after(previous: Option<&Self>, at: i64, by: Option<RunId>) -> Self {
+        let others_until = match (&by, previous) {
+            (Some(_), Some(previous)) if previous.by == by => previous.others_until,
+            (_, Some(previous)) => previous.at,
+            (_, None) => 0,
+        };
+        let mut earlier = previous.map(|previous| previous.earlier.clone()).unwrap_or_default();
+        earlier.extend(previous.and_then(|previous| previous.by.clone()));
+        earlier.retain(|run| by.as_ref() != Some(run));
+        let mut seen = std::collections::HashSet::new();
+        earlier.retain(|run| seen.insert(run.clone()));
+        earlier.drain(..earlier.len().saturating_sub(EARLIER));
+        Self { at, by, others_until, earlier }
+    }
+
+    /// Every run whose tools are known to have changed the path.
+    pub fn authors(&self) -> impl Iterator<Item = &RunId> {
+        self.by.iter().chain(&self.earlier)
+    }
 }
 
 fn is_zero(number: &i64) -> bool {
@@ -115,7 +144,7 @@ struct EntryLine {
 
 /// The first line of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ManifestHeader {
+pub(crate) struct ManifestHeader {
     milepost_manifest: u64,
     /// The series of snapshots that the manifest belongs to.
     pub series: SeriesId,
@@ -130,7 +159,7 @@ pub struct ManifestHeader {
 /// A series of snapshots of one worktree. Its manifests list every path that has changed since it began. When
 /// the list becomes too long, the next series begins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SeriesId {
+pub(crate) struct SeriesId {
     /// Identifies the worktree: a hash of its path.
     pub worktree: String,
     /// The number of the series, starting at 1.
@@ -145,7 +174,7 @@ pub(crate) const UNDO_PREFIX: &str = "undo/";
 
 impl SeriesId {
     /// The name of the root that keeps the newest manifest of the series.
-    pub fn root(&self) -> String {
+    pub(crate) fn root(&self) -> String {
         format!("{ROOT_PREFIX}{}/{}", self.worktree, self.number)
     }
 
@@ -160,7 +189,7 @@ impl SeriesId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The series that it belongs to.
-    pub series: SeriesId,
+    pub(crate) series: SeriesId,
     /// The commit that was checked out.
     pub head: Option<String>,
     /// The number of deltas down to the whole manifest.
@@ -192,7 +221,7 @@ pub(super) fn encode<'a>(
 }
 
 /// A parsed manifest, without the paths of its base.
-pub struct ManifestPart {
+pub(crate) struct ManifestPart {
     /// The first line.
     pub header: ManifestHeader,
     /// The listed paths.
@@ -200,7 +229,7 @@ pub struct ManifestPart {
 }
 
 /// Parses one manifest.
-pub fn parse(bytes: &[u8]) -> Result<ManifestPart, String> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<ManifestPart, String> {
     if bytes.len() > MAX_BYTES {
         return Err("the manifest is too large".into());
     }
@@ -226,7 +255,7 @@ pub fn parse(bytes: &[u8]) -> Result<ManifestPart, String> {
 }
 
 /// Whether a path is relative and names a file below the worktree, outside of git's and Milepost's own folders.
-pub fn is_inside(path: &[u8]) -> bool {
+pub(crate) fn is_inside(path: &[u8]) -> bool {
     let is_reserved = |part: &[u8]| {
         let part = part.to_ascii_lowercase();
         [&b".git"[..], b"git~1", crate::snapshot::OWN_FOLDER.as_bytes()].contains(&&part[..])
@@ -236,10 +265,10 @@ pub fn is_inside(path: &[u8]) -> bool {
 }
 
 impl ManifestPart {
-    /// The blobs that this part refers to: file contents, and the base as the first value.
-    pub fn references(&self) -> (Option<BlobId>, impl Iterator<Item = BlobId> + '_) {
+    /// The contents that the listed paths refer to.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = BlobId> + '_ {
         let contents = self.entries.iter().flat_map(|(_, entry)| [&entry.now, &entry.was]);
-        (self.header.base, contents.filter_map(FileContent::blob))
+        contents.filter_map(FileContent::blob)
     }
 }
 
@@ -265,11 +294,6 @@ impl Manifest {
         let entries = oldest_first.chain(newest.entries).collect();
         Ok(Self { series, head, depth, entries })
     }
-
-    /// All blobs with file contents that the manifest refers to.
-    pub fn contents(&self) -> impl Iterator<Item = BlobId> + '_ {
-        self.entries.values().flat_map(|entry| [&entry.now, &entry.was]).filter_map(FileContent::blob)
-    }
 }
 
 #[cfg(test)]
@@ -283,7 +307,7 @@ mod tests {
         ManifestEntry {
             now: FileContent::File { blob, size: text.len() as u64, executable: false },
             was: FileContent::Absent,
-            change: LastChange { at: 1, by: None, others_until: 0 },
+            change: LastChange::after(None, 1, None),
             is_tracked: true,
         }
     }

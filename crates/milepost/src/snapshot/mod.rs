@@ -17,7 +17,7 @@ pub(crate) use committed::CommittedReader;
 pub(crate) use file::bytes_of;
 pub(crate) use manifest::SeriesId;
 pub use manifest::{FileContent, Manifest, ManifestEntry};
-pub(crate) use take::{SnapshotRequest, Snapshotter};
+pub(crate) use take::{ContentSink, SnapshotRequest, Snapshotter};
 
 use crate::model::BlobId;
 use crate::store::Repository;
@@ -126,7 +126,7 @@ pub(crate) fn undo_manifest(
     worktree: &str,
     contents: impl Iterator<Item = (Vec<u8>, FileContent, FileContent)>,
 ) -> Result<(Vec<u8>, Vec<BlobId>), String> {
-    let change = manifest::LastChange { at: 0, by: None, others_until: 0 };
+    let change = manifest::LastChange::after(None, 0, None);
     let entry =
         |(path, was, now)| (path, ManifestEntry { now, was, change: change.clone(), is_tracked: false });
     let entries: BTreeMap<Vec<u8>, ManifestEntry> = contents.map(entry).collect();

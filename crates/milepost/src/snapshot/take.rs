@@ -565,14 +565,8 @@ impl<'a> Work<'a, '_> {
         if let Some(old) = old.filter(|old| old.entry.now == *now) {
             return old.entry.change.clone();
         }
-        let previous = old.map(|old| &old.entry.change);
         let by = self.author(path, now, signature);
-        let others_until = match (&by, previous) {
-            (Some(run), Some(previous)) if previous.by.as_ref() == Some(run) => previous.others_until,
-            (_, Some(previous)) => previous.at,
-            (_, None) => 0,
-        };
-        LastChange { at: self.request.now, by, others_until }
+        LastChange::after(old.map(|old| &old.entry.change), self.request.now, by)
     }
 
     /// The run whose tool changed a path: it reported this content, or the path changed while its tool ran.

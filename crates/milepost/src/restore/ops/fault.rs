@@ -11,7 +11,8 @@ pub(in crate::restore) enum FaultKind {
     Error(io::ErrorKind),
     /// This operation and all later ones fail with this error.
     ErrorsFrom(io::ErrorKind),
-    /// The restore stops, and nothing is cleaned up.
+    /// The restore stops, and nothing is cleaned up. Operations that only read are not counted: a process
+    /// that is killed before one leaves the same as if it were killed after it.
     Stop,
 }
 
@@ -70,13 +71,16 @@ impl Faults {
         self.0.elsewhere.load(Relaxed)
     }
 
-    pub(super) fn next(&self) -> io::Result<()> {
+    pub(super) fn next(&self, is_change: bool) -> io::Result<()> {
+        let kind = *self.0.kind.lock().unwrap();
+        if kind == Some(FaultKind::Stop) && !is_change {
+            return Ok(());
+        }
         let n = self.0.count.fetch_add(1, Relaxed) + 1;
         let at = self.0.at.load(Relaxed);
         if at == 0 || n < at {
             return Ok(());
         }
-        let kind = *self.0.kind.lock().unwrap();
         match kind {
             Some(FaultKind::Error(kind)) if n == at => Err(kind.into()),
             Some(FaultKind::ErrorsFrom(kind)) => Err(kind.into()),

@@ -52,6 +52,7 @@ impl Stat {
 
 /// The permissions of a new file.
 #[derive(Debug)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "other platforms have no executable files"))]
 pub(in crate::restore) enum Permissions<'a> {
     /// As for any new file: all that the umask allows.
     New { executable: bool },
@@ -69,28 +70,37 @@ pub(in crate::restore) struct Ops {
 // Without tests there is nothing to count, and `self` is unused.
 #[cfg_attr(not(test), allow(clippy::unused_self))]
 impl Ops {
+    /// Called before every operation that only reads.
+    #[cfg_attr(not(test), allow(clippy::unnecessary_wraps))]
+    fn begin_read(&self) -> io::Result<()> {
+        #[cfg(test)]
+        self.faults.next(false)?;
+        Ok(())
+    }
+
+    /// Called before every operation that changes something or makes it durable.
     #[cfg_attr(not(test), allow(clippy::unnecessary_wraps))]
     fn begin(&self) -> io::Result<()> {
         #[cfg(test)]
-        self.faults.next()?;
+        self.faults.next(true)?;
         Ok(())
     }
 
     /// Opens a folder by its path. Links in this path are followed: it is the caller's choice.
     pub(in crate::restore) fn open_path(&self, path: &Path) -> io::Result<Folder> {
-        self.begin()?;
+        self.begin_read()?;
         platform::open_path(path)
     }
 
     /// Opens a folder inside another one.
     pub(in crate::restore) fn open_folder(&self, folder: &Folder, name: &[u8]) -> io::Result<Folder> {
-        self.begin()?;
+        self.begin_read()?;
         platform::open_folder(folder, name)
     }
 
     /// Opens a folder by its path below another one, one component at a time; `None` if it does not exist.
     pub(in crate::restore) fn open_below(&self, root: &Folder, path: &[u8]) -> io::Result<Option<Folder>> {
-        self.begin()?;
+        self.begin_read()?;
         // Opening `.` gives every caller a descriptor of its own.
         let mut folder = platform::open_folder(root, b".")?;
         for component in path.split(|b| *b == b'/').filter(|component| !component.is_empty()) {
@@ -104,13 +114,13 @@ impl Ops {
 
     /// Describes a name; `None` if it does not exist.
     pub(in crate::restore) fn stat(&self, folder: &Folder, name: &[u8]) -> io::Result<Option<Stat>> {
-        self.begin()?;
+        self.begin_read()?;
         crate::fs::if_exists(platform::stat(folder, name))
     }
 
     /// Opens a regular file for reading.
     pub(in crate::restore) fn open_file(&self, folder: &Folder, name: &[u8]) -> io::Result<File> {
-        self.begin()?;
+        self.begin_read()?;
         let file = platform::open_file(folder, name)?;
         if file.metadata()?.is_file() {
             Ok(file)
@@ -139,7 +149,7 @@ impl Ops {
     }
 
     pub(in crate::restore) fn read_link(&self, folder: &Folder, name: &[u8]) -> io::Result<Vec<u8>> {
-        self.begin()?;
+        self.begin_read()?;
         platform::read_link(folder, name)
     }
 
@@ -277,7 +287,7 @@ impl Ops {
 
     /// The names in a folder.
     pub(in crate::restore) fn list(&self, folder: &Folder) -> io::Result<Vec<Vec<u8>>> {
-        self.begin()?;
+        self.begin_read()?;
         platform::list(folder)
     }
 

@@ -74,8 +74,11 @@ pub(super) fn create_file(folder: &Folder, name: &[u8], _: &Permissions<'_>) -> 
     OpenOptions::new().write(true).create_new(true).open(folder.join(name)?)
 }
 
-pub(super) fn set_permissions(_: &File, _: &Permissions<'_>) -> io::Result<()> {
-    Ok(())
+pub(super) fn set_permissions(file: &File, permissions: &Permissions<'_>) -> io::Result<()> {
+    match permissions {
+        Permissions::New { .. } => Ok(()),
+        Permissions::Like { replaced, .. } => file.set_permissions(replaced.permissions()),
+    }
 }
 
 pub(super) fn create_symlink(_: &Folder, _: &[u8], _: &[u8]) -> io::Result<()> {

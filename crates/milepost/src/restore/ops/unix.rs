@@ -59,7 +59,12 @@ pub(super) fn is_executable(metadata: &Metadata) -> bool {
 
 pub(super) fn open_file(folder: &Folder, name: &[u8]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?))
+    match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::LOOP | Errno::MLINK) => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "a symbolic link"))
+        }
+        other => Ok(File::from(other?)),
+    }
 }
 
 pub(super) fn open_for_writing(folder: &Folder, name: &[u8]) -> io::Result<File> {

@@ -160,7 +160,7 @@ fn restores_exclude_each_other() {
     assert!(matches!(w.apply("1", changes()), Err(RestoreError::Busy)));
     drop(lock);
     // A killed restore leaves its journal, and the next one waits for its recovery.
-    w.target.ops.faults.set(25, FaultKind::Stop);
+    w.target.ops.faults.set(6, FaultKind::Stop);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| w.apply("1", changes()))).unwrap_err();
     w.target.ops.faults.clear();
     assert!(matches!(w.apply("2", changes()), Err(RestoreError::Unfinished { id }) if id == "1"));

@@ -62,6 +62,20 @@ fn an_undo_keeps_what_was_edited_since() {
 }
 
 #[test]
+fn the_aside_folder_cannot_be_a_symbolic_link() {
+    let w = World::new();
+    w.write("a", "old");
+    w.apply("1", vec![w.unsaved("a", w.file("new"))]).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    write_file(&outside.path().join("0"), b"secret");
+    fs::remove_dir_all(w.journals.join("1/aside")).unwrap();
+    symlink(outside.path(), w.journals.join("1/aside")).unwrap();
+    assert!(undo_plan(&w.target, "1").is_err());
+    remove_undo_point(&w.target, "1").unwrap();
+    assert_eq!(fs::read(outside.path().join("0")).unwrap(), b"secret");
+}
+
+#[test]
 fn undo_points_are_removed_and_name_their_blobs() {
     let w = World::new();
     w.write("a", "old");

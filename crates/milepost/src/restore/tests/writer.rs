@@ -11,8 +11,14 @@ fn restore_during<T: Send>(w: &World, write: impl FnOnce(&AtomicBool) -> T + Sen
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write(&stop));
-        for n in 0..400 {
-            let Ok(content) = fs::read(w.at("file")) else { continue };
+        for n in 0..300 {
+            // After a deletion, wait until the writer creates the file again.
+            let content = loop {
+                match fs::read(w.at("file")) {
+                    Ok(content) => break content,
+                    Err(_) => std::thread::yield_now(),
+                }
+            };
             let after = w.file(format!("restored {n}"));
             let change = match n % 3 {
                 0 => w.unsaved("file", after),

@@ -9,6 +9,7 @@ use crate::Error;
 use crate::capture::CaptureOptions;
 use crate::engine::Milepost;
 use crate::model::{Body, RunId};
+use crate::snapshot::SnapshotOptions;
 use crate::store::{OpenOptions, StoreUrl};
 
 /// The default capture interval.
@@ -106,7 +107,8 @@ impl SessionOptions {
         let run = run.unwrap_or_else(|| RunId::generate(mp.now()));
         // The store reports its own address, so that captures exclude its files.
         let url = mp.store().info()?.url;
-        let scope = CaptureOptions { root, store: url.parse().ok(), ..self.scope };
+        let files = Some(SnapshotOptions::default());
+        let scope = CaptureOptions { root, store: url.parse().ok(), files, ..self.scope };
         let interval = self.interval.unwrap_or(INTERVAL);
         Ok(Session {
             shared: Arc::new(Shared {
