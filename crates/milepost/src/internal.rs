@@ -26,18 +26,8 @@ pub mod clock {
 
 /// Lines of patches.
 pub mod diff {
-    pub use crate::diff::patch::is_binary;
+    pub use crate::diff::patch::{compare_contents, is_binary};
     pub use crate::diff::unified::{PatchLine, PatchLineRole};
-
-    /// Compares two contents of a regular file, for tests of the presentation.
-    pub fn compare_contents(path: &str, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Vec<crate::FilePatch> {
-        use crate::diff::patch::{FileVersion, compare};
-        let version = |content: Option<Vec<u8>>| match content {
-            Some(bytes) => FileVersion::File { bytes, executable: false },
-            None => FileVersion::Absent,
-        };
-        compare(path.as_bytes(), &version(old), &version(new), None)
-    }
 }
 
 /// Engine types that the commands use.

@@ -95,6 +95,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "brief",
             "capture",
             "clock",
+            "diff",
             "engine",
             "error",
             "fs",

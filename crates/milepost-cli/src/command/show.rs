@@ -101,15 +101,16 @@ pub(super) fn find_file(reference: &str, path: &Path, context: &Context<'_>) -> 
     let contents = candidates.iter().map(|path| (path, worktree.content_at(&files, path)));
     let found = contents.into_iter().find(|(_, content)| *content != FileContent::Absent);
     let shown = |path: &Path| path.strip_prefix(worktree.root()).unwrap_or(path).display().to_string();
+    let named = found.as_ref().map(|(path, _)| *path).or(candidates.first());
     let unavailable = |why: &str| Error::FileUnavailable {
-        path: found.as_ref().map_or_else(|| path.display().to_string(), |(path, _)| shown(path)),
+        path: named.map_or_else(|| path.display().to_string(), |path| shown(path)),
         reference: files.name().to_owned(),
         why: why.to_owned(),
     };
     let Some((path, content)) = &found else {
-        // The error says whether the path is outside of the worktree.
-        files.read_path(candidates.first().map_or(path, |path| path))?;
-        return Err(unavailable("it did not exist").into());
+        let is_inside = candidates.iter().any(|path| path.starts_with(worktree.root()));
+        let why = if is_inside { "it did not exist" } else { "it is outside of the worktree" };
+        return Err(unavailable(why).into());
     };
     let bytes = match files.read_path(path) {
         Err(Error::Store(StoreError::NoBlob(_))) => {

@@ -10,7 +10,7 @@ use milepost::{FilePatch, FilePatches, PatchStatus};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::format::{bold, clean_lines, count, counted, cyan, green, path, plain_red, shorten_path};
+use super::format::{bold, clean_lines, count, counted, cyan, green, path, plain_red, shorten_path, wrap};
 use super::table::truncate;
 use super::{Document, Note, Output};
 use crate::error::{CommandError, Result};
@@ -227,9 +227,9 @@ fn stat(patches: &[FilePatch], width: Option<usize>) -> String {
     let width = width.unwrap_or(USUAL_WIDTH);
     let changed = |patch: &FilePatch| patch.added() + patch.removed();
     let names: Vec<_> = patches.iter().map(|patch| path(patch.path())).collect();
-    let name_width = names.iter().map(|name| name.width()).max().unwrap_or_default().min(width * 5 / 8);
+    let name_width = names.iter().map(|name| name.width()).max().unwrap_or_default().min(width / 2);
     let most = patches.iter().map(changed).max().unwrap_or_default();
-    let number_width = count(most).len().max(3);
+    let number_width = count(most).len();
     // ` NAME | NUMBER BAR`
     let room = width.saturating_sub(name_width + number_width + 5);
     let mut text = String::new();
@@ -253,7 +253,7 @@ fn stat(patches: &[FilePatch], width: Option<usize>) -> String {
             }
         };
     }
-    let _ = writeln!(text, " {}", total(patches));
+    let _ = writeln!(text, " {}", wrap(&total(patches), 1, Some(width)));
     text
 }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     fn patches() -> Vec<FilePatch> {
-        let long = format!("crates/{}/src/lib.rs", "deeply-nested-folder/".repeat(4));
+        let long = format!("crates/{}src/lib.rs", "deeply-nested-folder/".repeat(4));
         let mut all = compare_contents("README.md", lines(3), lines(5));
         all.extend(compare_contents("build/logo.png", Some(b"\0a".to_vec()), Some(b"\0b".to_vec())));
         all.extend(compare_contents(&long, lines(0), lines(4000)));
@@ -311,7 +311,15 @@ mod tests {
             assert!(text.lines().all(|line| line.width() <= width), "{width}: {text}");
         }
         let text = anstream::adapter::strip_str(&stat(&patches(), Some(80))).to_string();
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r"
+        README.md                                |     2 +
+        build/logo.png                           | Bin
+        …-folder/deeply-nested-folder/src/lib.rs | 4,000 ++++++++++++++++++++++++++++++
+        removed.txt                              |   900 -------
+        data/dump.sql                            | not compared: it is larger than 1 M…
+        検索.md                                  |     1 +
+        6 files changed, 4,003 insertions(+), 900 deletions(-)
+        ");
     }
 
     #[test]
@@ -330,6 +338,8 @@ mod tests {
         let patch = compare_contents("x\x1b[2J", None, Some(b"tab\there\x1b]0;pwned\x07\r\n".to_vec()));
         let text: String = patch.iter().flat_map(FilePatch::lines).map(|line| styled(&line)).collect();
         let text = anstream::adapter::strip_str(&super::super::escape::clean_styled(&text)).to_string();
-        insta::assert_snapshot!(text, @"");
+        let expected = "diff --git \"a/x\\033[2J\" \"b/x\\033[2J\"\nnew file mode 100644\n--- /dev/null\n\
+            +++ \"b/x\\033[2J\"\n@@ -0,0 +1 @@\n+tab\there·]0;pwned··\n";
+        assert_eq!(text, expected);
     }
 }

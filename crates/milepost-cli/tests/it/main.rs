@@ -40,6 +40,7 @@ mod mcp_robust;
 mod mistakes;
 mod opencode;
 mod output;
+mod patch;
 mod permissions;
 mod planted;
 mod prune;

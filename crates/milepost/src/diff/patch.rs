@@ -277,6 +277,15 @@ pub(crate) fn compare(
     vec![patch(status, content)]
 }
 
+/// Compares two contents of a regular file, for tests of the presentation.
+pub fn compare_contents(path: &str, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Vec<FilePatch> {
+    let version = |content: Option<Vec<u8>>| match content {
+        Some(bytes) => FileVersion::File { bytes, executable: false },
+        None => FileVersion::Absent,
+    };
+    compare(path.as_bytes(), &version(old), &version(new), None)
+}
+
 fn count(content: &ContentChange, side: LineSide) -> u64 {
     let ContentChange::Hunks(hunks) = content else { return 0 };
     hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.side == side).count() as u64

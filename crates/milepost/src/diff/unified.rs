@@ -172,7 +172,6 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::super::patch::{FileVersion, compare};
-    use super::*;
 
     fn text(bytes: &[u8]) -> FileVersion {
         FileVersion::File { bytes: bytes.to_vec(), executable: false }
@@ -325,9 +324,14 @@ mod tests {
         let old: String = (1..=9).map(|n| format!("{n}\n")).collect();
         let new = old.replace("5\n", "five\n").trim_end().to_owned() + " and the end";
         let patch = compare(b"my file", &text(old.as_bytes()), &program(new.as_bytes()), None);
-        insta::assert_snapshot!(String::from_utf8(patch[0].to_bytes()).unwrap(), @"");
+        let expected = "diff --git a/my file b/my file\nold mode 100644\nnew mode 100755\n\
+            --- a/my file\t\n+++ b/my file\t\n@@ -2,8 +2,8 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n-9\n\
+            +9 and the end\n\\ No newline at end of file\n";
+        assert_eq!(String::from_utf8(patch[0].to_bytes()).unwrap(), expected);
         let gone = FileVersion::Unavailable { reason: "it is larger than 10 MiB".into() };
         let patch = compare(b"a\tb", &gone, &text(b"x"), None);
-        insta::assert_snapshot!(String::from_utf8(patch[0].to_bytes()).unwrap(), @"");
+        let expected = "diff --git \"a/a\\tb\" \"b/a\\tb\"\nindex 0000000..0000000\nFiles \"a/a\\tb\" and \
+            \"b/a\\tb\" cannot be compared (it is larger than 10 MiB) and may differ\n";
+        assert_eq!(String::from_utf8(patch[0].to_bytes()).unwrap(), expected);
     }
 }
