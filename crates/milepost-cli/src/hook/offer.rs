@@ -15,17 +15,6 @@ use crate::error::Result;
 use crate::handover::{self, Overview};
 use crate::present::format;
 
-/// Tells an agent that earlier files can be brought back.
-const FILES_LINE: &str = "Milepost stores changed files: `milepost restore prompt` goes back to before the newest \
-prompt, `prompt~1` to before the previous one; `milepost undo` undoes that.\n";
-
-/// The line about files, if hooks store files and there are stored ones.
-fn files_line(mp: &Milepost, context: &Context<'_>) -> &'static str {
-    let capture = &context.config.capture;
-    let has_files = || mp.store().blob_roots().is_ok_and(|roots| !roots.is_empty());
-    if capture.capture && capture.files && has_files() { FILES_LINE } else { "" }
-}
-
 /// Text for the agent, and a line for the user.
 pub(super) struct Offer {
     agent_text: String,
@@ -52,7 +41,7 @@ impl Offer {
             "Milepost has {n} in this project. The first to continue is {run_id}, {ago}.\n\
              If the user wants to continue one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all.\n"
         );
-        agent_text.push_str(files_line(mp, context));
+        agent_text.push_str(handover::files_line(mp, context));
         let agent_text = agent_text.trim_end().to_owned();
         Some(Self { agent_text, user_line: format!("milepost: {n}; `milepost status` lists them") })
     }
@@ -68,10 +57,7 @@ impl Offer {
             return Ok(None);
         }
         let overview = Overview::of(mp, from);
-        let files = files_line(mp, context);
-        let limit = agent.text_limit.without(files);
-        let mut agent_text = handover::text_for_agent(mp, from, &overview, context, &limit)?;
-        agent_text.push_str(files);
+        let agent_text = handover::text_for_agent(mp, from, &overview, context, &agent.text_limit)?;
         Ok(Some(Self { agent_text, user_line: overview.for_a_person() }))
     }
 }

@@ -19,6 +19,7 @@ fn commit(env: &TestEnvironment) {
 
 /// Reports that the agent wrote a file.
 fn writes(agent: &mut FakeAgent, env: &TestEnvironment, name: &str, content: &str) {
+    std::fs::create_dir_all(env.project().join(name).parent().unwrap()).unwrap();
     let path = env.write(name, content);
     let input = json!({ "file_path": path, "content": content });
     let tool = json!({ "tool_name": "Write", "tool_input": input, "tool_response": {} });
@@ -76,7 +77,10 @@ fn a_plan_is_applied_with_its_token_and_undone() {
     assert_eq!(read(&env, "a.txt").as_deref(), Some("two\n"));
 
     let (done, notes) = call(&mut server, "restore", json!({ "ref": "prompt", "token": token }));
-    assert_eq!(done["report"]["restored"], json!(["a.txt", "new.txt"]), "{done}");
+    let mut restored: Vec<_> =
+        done["report"]["restored"].as_array().unwrap().iter().map(Value::as_str).collect();
+    restored.sort_unstable();
+    assert_eq!((restored, &done["dry_run"]), (vec![Some("a.txt"), Some("new.txt")], &json!(false)), "{done}");
     let id = done["report"]["id"].as_str().unwrap();
     assert!(notes.contains(&format!("call `undo` with id {id}")), "{notes}");
     assert_eq!((read(&env, "a.txt").as_deref(), read(&env, "new.txt")), (Some("one\n"), None));

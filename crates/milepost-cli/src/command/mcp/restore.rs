@@ -90,12 +90,15 @@ pub(super) fn restore(
     let plan = worktree.plan_restore(&reference, run.as_ref(), &scope)?;
     context.ensure_visible(&mp, plan.run_id())?;
     let allow = &context.config.redact_allow;
-    let Some(token) = args.token.filter(|_| plan.changes() > 0) else {
+    let Some(token) = args.token else {
         return Ok(RestoreDocument::new(&plan, None, allow));
     };
     // `restore` checks this too, but only after it has saved the present files in a checkpoint.
     if token != *plan.token() {
         return Err(plan_changed(Error::PlanChanged));
+    }
+    if plan.changes() == 0 {
+        return Ok(RestoreDocument::new(&plan, None, allow));
     }
     let report = worktree.restore(&reference, run.as_ref(), &scope, Some(&token)).map_err(plan_changed)?;
     Ok(RestoreDocument::new(&plan, Some(&report), allow))
