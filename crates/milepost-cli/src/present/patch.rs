@@ -157,6 +157,9 @@ impl PatchDocument {
 
     /// The unified diff, or the counts per file, without styles.
     pub(crate) fn plain_text(&self) -> String {
+        if !self.differs {
+            return "No file differs.\n".to_owned();
+        }
         if self.form == PatchForm::Patch {
             return self.files.iter().filter_map(|file| file.patch.as_deref()).collect();
         }

@@ -211,6 +211,8 @@ fn a_patch_is_redacted_and_limited() {
     assert!(text.contains("\n-one\n+three\n"), "{text}");
     let text = server.text("patch", json!({ "from": "prompt~1", "to": "prompt", "paths": ["a.txt"] }));
     assert!(text.contains("\n-one\n+two\n"), "{text}");
+    let text = server.text("patch", json!({ "from": "prompt", "to": "prompt" }));
+    assert!(text.contains("\nNo file differs.\n"), "{text}");
     let (stat, _) = call(&mut server, "patch", json!({ "from": "prompt~1", "stat": true }));
     assert!(stat["files"][3]["added"] == 9000 && stat["files"][0].get("patch").is_none(), "{stat}");
     let text = server.text("patch", json!({ "from": "prompt~1", "stat": true, "paths": ["z"] }));

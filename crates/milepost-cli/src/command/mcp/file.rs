@@ -11,7 +11,7 @@ use crate::command::{show, worktree_path};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::handover::{self, RecordOrigin};
-use crate::present::format::{bytes, count};
+use crate::present::format::{bytes, counted};
 use crate::present::{Document, Note, Output};
 
 /// Maximum size of the returned lines of files, in bytes.
@@ -80,8 +80,8 @@ pub(super) fn execute(args: arguments::File, context: &Context<'_>) -> Result<Fi
     let first = args.offset.unwrap_or(1);
     let (content, lines) = select(text, first, args.limit.unwrap_or(usize::MAX));
     if first == 0 || (first > 1 && first > lines.total_lines) {
-        let total = count(lines.total_lines as u64);
-        return Err(CommandError::usage(format!("offset {first} is not a line of the file: it has {total}"))
+        let lines = counted(lines.total_lines as u64, "line");
+        return Err(CommandError::usage(format!("offset {first} is not in the file, which has {lines}"))
             .with_hint("offset counts lines from 1"));
     }
     (document.encoding, document.content, document.lines) = (Some("utf-8"), Some(content.to_owned()), lines);
