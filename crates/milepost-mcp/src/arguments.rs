@@ -231,6 +231,86 @@ pub struct Complete {
     pub r#ref: String,
 }
 
+/// Bring files back to an earlier checkpoint, or to before a prompt. The first call changes nothing: it returns
+/// the plan, with what would happen to each file, and a token. To apply the plan, call again with the same
+/// arguments and the token. Show the user the plan first, unless the user asked for exactly this. By default
+/// only files that the run changed are restored, and a file that someone else changed since is kept. The undo
+/// tool reverts a restore.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// Run in which the checkpoint is looked up first
+    pub run: Option<String>,
+    /// Checkpoint in any form that show accepts, or prompt for the files before the newest prompt (the one that
+    /// you are answering), prompt~1 for those before the previous prompt
+    pub r#ref: String,
+    /// Files and folders to restore, relative to the root of the project. Default: all files that the run
+    /// changed
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// Include files that differ but that the run did not change
+    #[serde(default)]
+    pub all: bool,
+    /// Replace files that someone else changed. Their present content is kept for undo. Only after the user
+    /// has agreed
+    #[serde(default)]
+    pub force: bool,
+    /// Token of the plan to apply. The call is refused if the plan is no longer the same. Omit it to get the
+    /// plan
+    pub token: Option<String>,
+}
+
+/// Undo a restore, or list the restores that can be undone. Files that changed since the restore are kept. An
+/// undo can itself be undone: call it again.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Undo {
+    /// Run that you work in. Default: as for save
+    pub run: Option<String>,
+    /// Id of the restore to undo. Default: the newest
+    pub id: Option<String>,
+    /// Only list the restores that can be undone
+    #[serde(default)]
+    pub list: bool,
+}
+
+/// Read a file as it was at a checkpoint, or before a prompt. Returns at most 64 KiB; next_offset says where to
+/// continue. Secrets are replaced, so do not write the content back: use restore. Read-only.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Run in which the checkpoint is looked up first
+    pub run: Option<String>,
+    /// Checkpoint or prompt, in any form that restore accepts
+    pub r#ref: String,
+    /// Path of the file, relative to the root of the project
+    pub path: String,
+    /// First line to return, counted from 1. Default: 1
+    pub offset: Option<usize>,
+    /// Maximum number of lines to return. Default: as many as fit
+    pub limit: Option<usize>,
+}
+
+/// Compare the files of two checkpoints or prompts, or of one with the current files, as a unified diff.
+/// Returns at most 64 KiB: use stat for an overview, and paths to select files. Secrets are replaced, so do not
+/// apply the diff: use restore. Read-only.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Patch {
+    /// Run in which the checkpoints are looked up first
+    pub run: Option<String>,
+    /// Checkpoint or prompt to start from, in any form that restore accepts
+    pub from: String,
+    /// Checkpoint or prompt to compare with. Default: the current files
+    pub to: Option<String>,
+    /// Files and folders to compare, relative to the root of the project. Default: all
+    #[serde(default)]
+    pub paths: Vec<String>,
+    /// Return only the number of changed lines in each file
+    #[serde(default)]
+    pub stat: bool,
+}
+
 /// A JSON object as text. Accepts an object, or a string that contains one.
 #[derive(Debug, Clone)]
 pub struct Input(pub String);

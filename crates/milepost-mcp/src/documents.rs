@@ -179,3 +179,172 @@ pub struct Complete {
     /// Ids of the checkpoints that were not completed before
     pub completed: Vec<String>,
 }
+
+/// The result of `restore`: the plan, and what was done if it was applied.
+#[derive(Debug, JsonSchema)]
+pub struct Restore {
+    /// `milepost.restore/1`
+    pub schema: String,
+    /// The reference that was given
+    pub reference: String,
+    /// Id of the run whose files are restored
+    pub run_id: String,
+    /// When the restored snapshot was taken
+    pub taken_at: String,
+    /// The files that differ, sorted by path
+    pub files: Vec<PlannedFile>,
+    /// Number of files that differ and are not listed, because there are too many
+    pub files_left_out: u64,
+    /// Number of files by action
+    pub counts: serde_json::Map<String, Value>,
+    /// Number of files that differ but that this run did not change. `all` includes them
+    pub left_alone: u64,
+    /// Token that applies this plan
+    pub token: String,
+    /// Whether this is only the plan, and no file was changed
+    pub dry_run: bool,
+    /// What was done; null if no file was changed
+    pub report: Option<RestoreReport>,
+}
+
+/// A file in a plan.
+#[derive(Debug, JsonSchema)]
+pub struct PlannedFile {
+    /// Path of the file, relative to the root of the project
+    pub path: Value,
+    /// restore, recreate, delete, keep, conflict or unavailable. The last three leave the file as it is
+    pub action: String,
+    /// Why the file is left, or what is special about it
+    pub reason: Option<String>,
+}
+
+/// What a restore or an undo did.
+#[derive(Debug, JsonSchema)]
+pub struct RestoreReport {
+    /// Id of the restore, for `undo`
+    pub id: String,
+    /// Id of the checkpoint with the files before the restore; null for an undo
+    pub safety_checkpoint: Option<String>,
+    /// Files that were changed
+    pub restored: Vec<Value>,
+    /// Files that were left, because they changed in the meantime
+    pub kept: Vec<KeptFile>,
+    /// Files whose previous content only `undo` has
+    pub moved_aside: Vec<Value>,
+    /// Number of files that are not listed, because there are too many
+    pub left_out: u64,
+}
+
+/// A file that was left as it is.
+#[derive(Debug, JsonSchema)]
+pub struct KeptFile {
+    /// Path of the file, relative to the root of the project
+    pub path: Value,
+    /// Why it was left
+    pub reason: String,
+}
+
+/// The result of `undo`.
+#[derive(Debug, JsonSchema)]
+pub struct Undo {
+    /// `milepost.undo/1`
+    pub schema: String,
+    /// The restores that can be undone, newest first. Empty if one was undone
+    pub points: Vec<UndoPoint>,
+    /// What was done; null if no file was changed
+    pub report: Option<RestoreReport>,
+}
+
+/// A restore that can be undone.
+#[derive(Debug, JsonSchema)]
+pub struct UndoPoint {
+    /// Id of the restore
+    pub id: String,
+    /// The reference that was restored
+    pub reference: String,
+    /// When it was restored
+    pub at: String,
+    /// Id of the restore that this one undid
+    pub undoes: Option<String>,
+    /// Number of files that were changed
+    pub files: u64,
+}
+
+/// The result of `file`.
+#[derive(Debug, JsonSchema)]
+pub struct File {
+    /// `milepost.file/1`
+    pub schema: String,
+    /// Path of the file, relative to the root of the project
+    pub path: String,
+    /// The reference that was given
+    pub reference: String,
+    /// Size of the file in bytes
+    pub size: u64,
+    /// Whether the file is executable
+    pub executable: bool,
+    /// Whether it is a symbolic link, whose content is the path that it points to
+    pub symlink: bool,
+    /// Whether secrets were replaced
+    pub redacted: bool,
+    /// Whether the file is binary. Its content is not returned
+    pub binary: bool,
+    /// utf-8; null if the file is binary
+    pub encoding: Option<String>,
+    /// The lines of the file; null if it is binary
+    pub content: Option<String>,
+    /// Number of the first returned line, counted from 1
+    pub first_line: u64,
+    /// Number of returned lines
+    pub lines: u64,
+    /// Number of lines of the file
+    pub total_lines: u64,
+    /// The offset that continues after these lines; null at the end of the file
+    pub next_offset: Option<u64>,
+}
+
+/// The result of `patch`.
+#[derive(Debug, JsonSchema)]
+pub struct Patch {
+    /// `milepost.patch/1`
+    pub schema: String,
+    /// Name of the files before
+    pub from: String,
+    /// Name of the files after
+    pub to: String,
+    /// Whether files differ
+    pub differs: bool,
+    /// The files that differ
+    pub files: Vec<PatchedFile>,
+    /// Number of added lines in all files
+    pub added: u64,
+    /// Number of removed lines in all files
+    pub removed: u64,
+    /// Number of files that differ and are not listed
+    pub left_out: u64,
+    /// Number of lines in which secrets were replaced
+    pub redacted: u64,
+}
+
+/// A file that differs.
+#[derive(Debug, JsonSchema)]
+pub struct PatchedFile {
+    /// Path of the file, relative to the root of the project
+    pub path: Value,
+    /// added, deleted, modified, mode_changed or unavailable
+    pub status: String,
+    /// Number of added lines
+    pub added: u64,
+    /// Number of removed lines
+    pub removed: u64,
+    /// Whether the file is binary
+    pub binary: bool,
+    /// Why its lines were not compared
+    pub reason: Option<String>,
+    /// The unified diff. Absent with `stat`, and beyond the limit of 64 KiB
+    #[schemars(default)]
+    pub patch: Option<String>,
+    /// Whether the unified diff was cut or left out because of the limit
+    #[schemars(default)]
+    pub cut: Option<bool>,
+}

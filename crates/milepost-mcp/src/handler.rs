@@ -28,6 +28,14 @@ pub enum Call {
     Step(arguments::Step),
     /// The tool `complete`.
     Complete(arguments::Complete),
+    /// The tool `restore`.
+    Restore(arguments::Restore),
+    /// The tool `undo`.
+    Undo(arguments::Undo),
+    /// The tool `file`.
+    File(arguments::File),
+    /// The tool `patch`.
+    Patch(arguments::Patch),
     /// The resource of the latest brief.
     LatestBrief,
     /// The list of runs. Each run is a resource.

@@ -24,7 +24,8 @@ crash, a usage limit or in a new session. Call the `resume` tool first, before a
 brief of the work that was interrupted here, or reports that there is none. If you continue that work, call \
 `resume` with start true. While you work, use `tasks` for your plan and its changes, `decide` for decisions \
 that must not be reopened, `record` for commands that failed or matter, and `save` with a summary when a step \
-or phase ends and before you stop. Verify the statements of a brief against the files before you act on \
+or phase ends and before you stop. `patch`, `file` and `restore` compare, read and bring back earlier versions \
+of files, and `undo` reverts a restore. Verify the statements of a brief against the files before you act on \
 them. Errors have a reason_code and a hint.";
 
 pub(crate) struct Server {

@@ -16,6 +16,8 @@ enum Effect {
     Reads,
     /// Adds data and removes none.
     Adds,
+    /// Changes or deletes files of the project.
+    ChangesFiles,
 }
 
 struct Entry {
@@ -47,6 +49,10 @@ tools! {
     "show" Reads arguments::Show => documents::Show, |a| Call::Show(a);
     "diff" Reads arguments::Diff => documents::Diff, |a| Call::Diff(a);
     "complete" Adds arguments::Complete => documents::Complete, |a| Call::Complete(a);
+    "patch" Reads arguments::Patch => documents::Patch, |a| Call::Patch(a);
+    "file" Reads arguments::File => documents::File, |a| Call::File(a);
+    "restore" ChangesFiles arguments::Restore => documents::Restore, |a| Call::Restore(a);
+    "undo" ChangesFiles arguments::Undo => documents::Undo, |a| Call::Undo(a);
 }
 
 /// The definition of every tool, as agents see it.
@@ -71,6 +77,7 @@ fn describe<A: JsonSchema, B: JsonSchema>(name: &'static str, effect: Effect) ->
     let hints = match effect {
         Effect::Reads => hints.read_only(true),
         Effect::Adds => hints.read_only(false).destructive(false),
+        Effect::ChangesFiles => hints.read_only(false).destructive(true),
     };
     let mut tool = Tool::new(name, about, schema::of_arguments::<A>());
     tool.output_schema = Some(schema::of_document::<B>().into());

@@ -13,7 +13,7 @@ use crate::npm;
 use crate::shell::{cargo, is_installed, read_output, root, run_program};
 
 /// Calls to every tool, ordered so that each one succeeds. Arguments use the Inspector's `name=value` form.
-const CALLS: [(&str, &[&str]); 11] = [
+const CALLS: [(&str, &[&str]); 15] = [
     ("save", &["summary=parser half done", "phase=BUILD", "phase_number=4", "tag=[\"half\"]"]),
     ("tasks", &["tasks=[{\"id\":\"parse\",\"status\":\"in_progress\",\"title\":\"Parser\"}]"]),
     ("decide", &["text=SQLite it is"]),
@@ -23,6 +23,10 @@ const CALLS: [(&str, &[&str]); 11] = [
     ("list", &["limit=5"]),
     ("show", &["ref=half"]),
     ("diff", &["from=half"]),
+    ("patch", &["from=half", "stat=true"]),
+    ("file", &["ref=half", "path=notes.txt"]),
+    ("restore", &["ref=half"]),
+    ("undo", &["list=true"]),
     ("resume", &["budget=800"]),
     ("complete", &["ref=latest"]),
 ];
@@ -61,11 +65,21 @@ fn python(tools: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// Creates a git repository with one file.
+fn create_project(place: &Path) -> Result<PathBuf> {
+    let folder = place.join("project");
+    std::fs::create_dir(&folder)?;
+    std::fs::write(folder.join("notes.txt"), "parser: half done\n")?;
+    run_program(Command::new("git").args(["init", "--quiet"]).current_dir(&folder))?;
+    Ok(folder)
+}
+
 fn with_inspector(milepost: &Path, inspector: &Path) -> Result<()> {
     let place = tempfile::tempdir()?;
+    let folder = create_project(place.path())?;
     let ask = |words: &[&str]| -> Result<Value> {
         let mut command = Command::new(inspector);
-        command.current_dir(place.path()).env("HOME", place.path());
+        command.current_dir(&folder).env("HOME", place.path());
         command.arg("--cli").arg(milepost).arg("mcp").args(words);
         let text = read_output(&mut command)?;
         serde_json::from_str(&text).with_context(|| format!("{words:?} printed no JSON: {text}"))
@@ -103,8 +117,7 @@ fn with_python(milepost: &Path, python: &Path) -> Result<()> {
         CALLS.iter().map(|(tool, arguments)| serde_json::json!([tool, typed(arguments)])).collect();
     let script = place.path().join("client.py");
     std::fs::write(&script, include_str!("client.py"))?;
-    let folder = place.path().join("project");
-    std::fs::create_dir(&folder)?;
+    let folder = create_project(place.path())?;
     let mut command = Command::new(python);
     command.arg(&script).arg(milepost).arg(serde_json::to_string(&calls)?);
     run_program(command.current_dir(&folder).env("HOME", place.path()))

@@ -81,7 +81,7 @@ pub(super) fn compare_checkpoints(args: &DiffArgs, context: &Context<'_>) -> Res
 }
 
 /// Compares the files of two checkpoints, or of a checkpoint with the current ones.
-fn compare_files(args: DiffArgs, context: &Context<'_>) -> Result<PatchDocument> {
+pub(super) fn compare_files(args: DiffArgs, context: &Context<'_>) -> Result<PatchDocument> {
     let from: Reference = args.from.parse()?;
     let mut paths = args.paths;
     let to = match args.to {

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use milepost::internal::engine::RunResolution;
-use milepost::model::RunId;
-use milepost::{Milepost, ReasonCode, Reference, RestoreAction, RestorePlan, RestoreScope, Worktree};
+use milepost::{Milepost, ReasonCode, Reference, RestoreAction, RestorePlan, RestoreScope};
 
 use crate::completion::Values;
 use crate::context::Context;
@@ -44,28 +43,6 @@ pub(crate) struct RestoreArgs {
     force: bool,
 }
 
-/// Opens the worktree of the current project.
-pub(super) fn worktree<'m>(mp: &'m Milepost, context: &Context<'_>) -> Result<Worktree<'m>> {
-    let options = context.capture_options().ok_or_else(|| {
-        CommandError::new(ReasonCode::FilesUnavailable, "capturing the workspace is turned off")
-            .with_hint("set enabled = true in [capture] of milepost.toml")
-    })?;
-    Ok(mp.worktree_with(options)?)
-}
-
-/// The run in which to resolve a reference to files.
-pub(super) fn run_of_files(
-    mp: &Milepost,
-    reference: &Reference,
-    context: &Context<'_>,
-) -> Result<Option<RunId>> {
-    if let (Reference::Prompt(_), RunResolution::Run(run)) = (reference, context.current_run(mp)?) {
-        context.ensure_visible(mp, &run)?;
-        return Ok(Some(run));
-    }
-    context.run_of_reference(mp, reference)
-}
-
 /// The scope of a restore by this caller. Paths are relative to the current folder.
 pub(super) fn scope(
     mp: &Milepost,
@@ -89,8 +66,8 @@ pub(crate) fn execute(args: RestoreArgs, context: &Context<'_>) -> Result<Restor
         context.check_writable()?;
     }
     let mp = context.open_existing()?;
-    let run = run_of_files(&mp, &reference, context)?;
-    let worktree = worktree(&mp, context)?;
+    let run = context.run_of_files(&mp, &reference)?;
+    let worktree = context.open_worktree(&mp)?;
     let scope = scope(&mp, &args.paths, args.all, args.force, context)?;
     let plan = worktree.plan_restore(&reference, run.as_ref(), &scope)?;
     context.ensure_visible(&mp, plan.run_id())?;

@@ -83,8 +83,17 @@ pub(super) fn show_checkpoint(args: &ShowArgs, context: &Context<'_>) -> Result<
     ShowDocument::new(shown, messages, recent, restore_points, mp.now())
 }
 
-/// Reads a file as it was.
+/// Reads a file as it was. An agent gets it with secrets redacted.
 fn show_file(reference: &str, path: &Path, context: &Context<'_>) -> Result<FileDocument> {
+    let mut found = find_file(reference, path, context)?;
+    if context.is_for_agent() {
+        (found.bytes, found.redacted) = redact(found.bytes, context)?;
+    }
+    Ok(FileDocument::new(found))
+}
+
+/// Reads a file as it was, byte for byte.
+pub(super) fn find_file(reference: &str, path: &Path, context: &Context<'_>) -> Result<FoundFile> {
     let mp = context.open_existing()?;
     let worktree = context.open_worktree(&mp)?;
     let files = context.visible_files(&mp, &worktree, &reference.parse()?)?;
@@ -110,17 +119,15 @@ fn show_file(reference: &str, path: &Path, context: &Context<'_>) -> Result<File
         Err(Error::FileUnavailable { why, .. }) => return Err(unavailable(&why).into()),
         bytes => bytes?,
     };
-    let size = bytes.len() as u64;
-    let (bytes, redacted) = if context.is_for_agent() { redact(bytes, context)? } else { (bytes, false) };
-    Ok(FileDocument::new(FoundFile {
+    Ok(FoundFile {
         path: shown(path),
         reference: files.name().to_owned(),
-        size,
+        size: bytes.len() as u64,
         executable: matches!(content, FileContent::File { executable: true, .. }),
         symlink: matches!(content, FileContent::Symlink { .. }),
-        redacted,
+        redacted: false,
         bytes,
-    }))
+    })
 }
 
 /// Redacts a file for an agent, and returns whether that changed it. A binary file cannot be redacted.

@@ -2,7 +2,7 @@
 
 use milepost::{ReasonCode, UndoPoint};
 
-use super::restore::{scope, worktree};
+use super::restore::scope;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::format;
@@ -31,7 +31,7 @@ pub(crate) struct UndoArgs {
 
 pub(crate) fn execute(args: UndoArgs, context: &Context<'_>) -> Result<UndoDocument> {
     let mp = context.open_existing()?;
-    let worktree = worktree(&mp, context)?;
+    let worktree = context.open_worktree(&mp)?;
     if args.list {
         return Ok(UndoDocument { points: worktree.undo_points()?, report: None, now: mp.now() });
     }

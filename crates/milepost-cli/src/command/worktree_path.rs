@@ -15,6 +15,13 @@ fn candidates_in(root: &Path, current: &Path, path: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// The absolute path that an agent names, relative to the root. `None` if it is outside of the root.
+#[cfg(feature = "mcp")]
+pub(super) fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
+    let path = normalized(&root.join(path));
+    path.starts_with(root).then_some(path)
+}
+
 /// Removes `.` and `..` without reading links.
 fn normalized(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
@@ -43,5 +50,18 @@ mod tests {
         assert_eq!(found("/p/src", "../x/./y"), ["/p/x/y", "/x/y"]);
         assert_eq!(found("/p/src", "/p/a"), ["/p/a"]);
         assert_eq!(found("/p", "."), ["/p"]);
+    }
+
+    #[cfg(feature = "mcp")]
+    #[test]
+    fn an_agents_path_is_inside_of_the_root() {
+        let inside =
+            |path: &str| inside(Path::new("/p"), Path::new(path)).map(|path| path.display().to_string());
+        assert_eq!(inside("src/../x").as_deref(), Some("/p/x"));
+        assert_eq!(inside("/p/x").as_deref(), Some("/p/x"));
+        assert_eq!(inside(".").as_deref(), Some("/p"));
+        for outside in ["..", "../p2", "/etc/passwd", "src/../../x", "/p2/x"] {
+            assert_eq!(inside(outside), None, "{outside}");
+        }
     }
 }

@@ -65,6 +65,19 @@ impl Context<'_> {
             .with_hint("the user can view it in a terminal outside the agent"))
     }
 
+    /// Refuses a reference to a checkpoint of a hidden run, before anything is read from the checkpoint.
+    pub(crate) fn ensure_visible_reference(
+        &self,
+        mp: &Milepost,
+        reference: &Reference,
+        run: Option<&RunId>,
+    ) -> Result<()> {
+        if !self.is_for_agent() || matches!(reference, Reference::Prompt(_)) {
+            return Ok(());
+        }
+        self.ensure_visible(mp, mp.find(reference, run)?.header.run_id())
+    }
+
     /// The run with this id, or the unique start of its id or short id. It must exist, and may be shown.
     pub(crate) fn visible_run(&self, mp: &Milepost, name: &RunId) -> Result<RunId> {
         let run = mp.find_run(name.as_str())?;
@@ -84,13 +97,8 @@ impl Context<'_> {
         worktree: &Worktree<'m>,
         reference: &Reference,
     ) -> Result<Files<'m>> {
-        let mut run = self.run_of_reference(mp, reference)?;
-        if let (Reference::Prompt(_), None, RunResolution::Run(current)) =
-            (reference, &self.config.run, self.current_run(mp)?)
-        {
-            self.ensure_visible(mp, &current)?;
-            run = Some(current);
-        }
+        let run = self.run_of_files(mp, reference)?;
+        self.ensure_visible_reference(mp, reference, run.as_ref())?;
         let files = worktree.files(reference, run.as_ref())?;
         if let Some(run) = files.run_id() {
             self.ensure_visible(mp, run)?;
@@ -98,7 +106,18 @@ impl Context<'_> {
         Ok(files)
     }
 
-    /// The worktree whose files are shown or compared.
+    /// The run in which to resolve a reference to files.
+    pub(crate) fn run_of_files(&self, mp: &Milepost, reference: &Reference) -> Result<Option<RunId>> {
+        if let (Reference::Prompt(_), None, RunResolution::Run(current)) =
+            (reference, &self.config.run, self.current_run(mp)?)
+        {
+            self.ensure_visible(mp, &current)?;
+            return Ok(Some(current));
+        }
+        self.run_of_reference(mp, reference)
+    }
+
+    /// The worktree whose files are shown, compared or restored.
     pub(crate) fn open_worktree<'m>(&self, mp: &'m Milepost) -> Result<Worktree<'m>> {
         Ok(match self.capture_options() {
             Some(options) => mp.worktree_with(options)?,

@@ -22,6 +22,17 @@ use crate::error::Result;
 /// Minimum token budget of a brief. A smaller budget has no room for anything useful.
 const FEWEST: u64 = 60;
 
+/// Tells an agent that earlier files can be brought back.
+const FILES_LINE: &str = "Milepost stores changed files: `milepost restore prompt` goes back to before the newest \
+prompt, `prompt~1` to before the previous one; `milepost undo` undoes that.\n";
+
+/// The line about files for an agent; empty unless hooks store files and the store has some.
+pub(crate) fn files_line(mp: &Milepost, context: &Context<'_>) -> &'static str {
+    let capture = &context.config.capture;
+    let has_files = || mp.store().blob_roots().is_ok_and(|roots| !roots.is_empty());
+    if capture.capture && capture.files && has_files() { FILES_LINE } else { "" }
+}
+
 /// The folder a run works in. For a foreign run or store, this is the current project, not the recorded
 /// folder.
 pub(crate) fn root(from: &RunAssessment, context: &Context<'_>) -> PathBuf {
@@ -60,8 +71,8 @@ pub(crate) fn brief(
     }
 }
 
-/// What an agent is given to continue a run: who speaks, and the brief between markers, within the agent's
-/// limits.
+/// What an agent is given to continue a run: who speaks, the brief between markers, and whether files can be
+/// restored, within the agent's limits.
 pub(crate) fn text_for_agent(
     mp: &Milepost,
     from: &RunAssessment,
@@ -71,7 +82,8 @@ pub(crate) fn text_for_agent(
 ) -> Result<String> {
     let origin = RecordOrigin::of(is_foreign(from));
     let head = overview.introduction();
-    let frame = format!("{head}{}", wrapped("", origin));
+    let files = files_line(mp, context);
+    let frame = format!("{head}{}{files}", wrapped("", origin));
     let brief = brief(mp, from, context, &limit.without(&frame))?;
-    Ok(format!("{head}{}", wrapped(brief.markdown(), origin)))
+    Ok(format!("{head}{}{files}", wrapped(brief.markdown(), origin)))
 }

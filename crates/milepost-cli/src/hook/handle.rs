@@ -170,7 +170,7 @@ impl EventHandler<'_> {
             },
             None => {
                 self.start_run(&mp)?;
-                Offer::list(interrupted.all(), mp.now())
+                Offer::list(&mp, interrupted.all(), self.context)
             }
         };
         Ok(self.answer(&mp, offer))

@@ -1,7 +1,7 @@
 //! What a new session is offered: the brief of the one run that was interrupted here, or two lines about
-//! several runs. Formats the answer in the way that the agent expects.
+//! several runs, and a line about files that can be restored. Formats the answer in the way that the agent
+//! expects.
 
-use jiff::Timestamp;
 use milepost::Milepost;
 use milepost::internal::brief::one_line;
 use milepost::internal::engine::RunAssessment;
@@ -28,18 +28,21 @@ impl Offer {
         Self { agent_text: format!("Milepost: {text}."), user_line: format!("milepost: {text}") }
     }
 
-    /// Two lines about runs that could be continued, in the order in which they are offered.
+    /// A few lines about runs that could be continued, in the order in which they are offered.
     pub(super) fn list<'r>(
+        mp: &Milepost,
         mut runs: impl ExactSizeIterator<Item = &'r RunRecord>,
-        now: Timestamp,
+        context: &Context<'_>,
     ) -> Option<Self> {
         let n = format::counted(runs.len() as u64, "interrupted run");
         let first = runs.next()?;
-        let (run_id, ago) = (first.run_id(), format::ago(first.updated_at(), now));
-        let agent_text = format!(
+        let (run_id, ago) = (first.run_id(), format::ago(first.updated_at(), mp.now()));
+        let mut agent_text = format!(
             "Milepost has {n} in this project. The first to continue is {run_id}, {ago}.\n\
-             If the user wants to continue one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all."
+             If the user wants to continue one of them: `milepost resume {run_id}` prints its brief, `milepost status` lists all.\n"
         );
+        agent_text.push_str(handover::files_line(mp, context));
+        let agent_text = agent_text.trim_end().to_owned();
         Some(Self { agent_text, user_line: format!("milepost: {n}; `milepost status` lists them") })
     }
 

@@ -67,6 +67,10 @@ struct FileEntry {
     /// The unified diff in base64, if it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_b64: Option<String>,
+    /// Whether the unified diff was cut or left out because of a limit.
+    #[cfg(feature = "mcp")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
 }
 
 impl FileEntry {
@@ -88,6 +92,8 @@ impl FileEntry {
             reason: patch.not_compared().map(str::to_owned),
             patch: text,
             patch_b64: base64,
+            #[cfg(feature = "mcp")]
+            cut: false,
         }
     }
 }
@@ -114,6 +120,54 @@ impl PatchDocument {
             form,
             exit_code,
         }
+    }
+}
+
+#[cfg(feature = "mcp")]
+impl PatchDocument {
+    /// Lists at most `max_files` files, and at most `max_bytes` of unified diffs, cut at the end of a line.
+    pub(crate) fn bounded(mut self, max_files: usize, max_bytes: usize) -> Self {
+        self.left_out += self.files.len().saturating_sub(max_files) as u64;
+        self.files.truncate(max_files);
+        let mut room = max_bytes;
+        for (file, patch) in self.files.iter_mut().zip(self.patches.patches()) {
+            if file.patch_b64.take().is_some() {
+                file.patch = Some(String::from_utf8_lossy(&patch.to_bytes()).into_owned());
+            }
+            let Some(text) = &mut file.patch else { continue };
+            if text.len() > room {
+                let end = text[..text.floor_char_boundary(room)].rfind('\n').map_or(0, |end| end + 1);
+                text.truncate(end);
+                file.cut = true;
+                // A diff without its first lines would be misread, so no later file gets a diff.
+                room = 0;
+            }
+            room = room.saturating_sub(text.len());
+            if text.is_empty() {
+                file.patch = None;
+            }
+        }
+        self
+    }
+
+    /// Number of listed files whose unified diff was cut or left out.
+    pub(crate) fn cut(&self) -> usize {
+        self.files.iter().filter(|file| file.cut).count()
+    }
+
+    /// The unified diff, or the counts per file, without styles.
+    pub(crate) fn plain_text(&self) -> String {
+        if !self.differs {
+            return "No file differs.\n".to_owned();
+        }
+        if self.form == PatchForm::Patch {
+            return self.files.iter().filter_map(|file| file.patch.as_deref()).collect();
+        }
+        let rows = self.files.iter().map(|file| {
+            let remark = file.reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
+            format!("+{} -{} {}{remark}\n", file.added, file.removed, path(&file.path))
+        });
+        rows.collect()
     }
 }
 

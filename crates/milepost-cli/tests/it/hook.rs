@@ -163,6 +163,10 @@ fn another_agent_continues_a_killed_session_with_its_brief() {
         assert!(brief.contains(word), "{word} in {brief}");
     }
     assert!(brief.len() < 10_000, "{}", brief.len());
+    let (record, files) = brief.trim_end().rsplit_once('\n').unwrap();
+    assert!(files.starts_with("Milepost stores changed files: `milepost restore prompt`"), "{brief}");
+    let end = record.lines().last().unwrap();
+    assert!(end.starts_with("</milepost-record "), "the line is not part of the record: {brief}");
     second.hears("g1", "BeforeAgent", json!({ "prompt": "<hook_context>x</hook_context>\n\ngo on" }));
     let run = env.json(&["runs", "gemini-g1"]);
     assert_eq!(run["messages"].as_array().unwrap().last().unwrap()["text"], "go on");
@@ -172,6 +176,15 @@ fn another_agent_continues_a_killed_session_with_its_brief() {
     assert_eq!(begins(&mut third, "c1"), None);
     second.hears("g1", "SessionEnd", json!({ "reason": "exit" }));
     assert_eq!(env.json(&["runs", "gemini-g1"])["runs"][0]["status"], "paused", "there are open to-dos");
+}
+
+#[test]
+fn files_are_mentioned_only_if_they_are_stored() {
+    let env = TestEnvironment::repository();
+    env.write("milepost.toml", "[capture]\nfiles = false\n");
+    a_session_is_killed(&env);
+    let brief = begins(&mut FakeAgent::new(&env, "codex"), "c1").unwrap();
+    assert!(brief.contains("cargo test parser") && !brief.contains("milepost restore"), "{brief}");
 }
 
 #[test]
@@ -278,7 +291,7 @@ fn sessions_in_worktrees_of_one_repository_stay_separate() {
     // Another worktree gets an offer instead of the brief.
     let mut elsewhere = FakeAgent::new(&env, "gemini");
     let offer = begins(&mut elsewhere, "g1").unwrap();
-    assert!(offer.lines().count() == 2 && offer.contains("2 interrupted runs"), "{offer}");
+    assert!(offer.lines().count() == 3 && offer.contains("2 interrupted runs"), "{offer}");
     let mut there = FakeAgent::within(&env, "gemini", &env.path("two"));
     let brief = begins(&mut there, "g2").unwrap();
     assert!(brief.contains("claude-code-w1") && !brief.contains("claude-code-w0"), "{brief}");
@@ -473,7 +486,7 @@ fn manual_runs_are_offered_in_two_lines_and_a_session_killed_at_its_start_is_rem
     env.run(&["run", "--run", "job", "--", "false"]).exits(1);
     let mut first = FakeAgent::new(&env, "claude-code");
     let offer = begins(&mut first, "s1").unwrap();
-    assert!(offer.lines().count() == 2 && offer.contains("2 interrupted runs"), "{offer}");
+    assert!(offer.lines().count() == 3 && offer.contains("2 interrupted runs"), "{offer}");
     first.dies();
     assert_eq!(env.json(&["runs"])["runs"].as_array().unwrap().len(), 3);
     let mut second = FakeAgent::new(&env, "codex");

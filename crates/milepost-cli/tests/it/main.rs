@@ -34,6 +34,8 @@ mod listings;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "mcp")]
+mod mcp_files;
+#[cfg(feature = "mcp")]
 mod mcp_robust;
 mod mistakes;
 mod opencode;

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use crate::TestEnvironment;
 
-const TOOLS: [&str; 10] =
-    ["complete", "decide", "diff", "list", "record", "resume", "save", "show", "step", "tasks"];
+const TOOLS: [&str; 14] = [
+    "complete", "decide", "diff", "file", "list", "patch", "record", "restore", "resume", "save", "show",
+    "step", "tasks", "undo",
+];
 
 /// A running server and the replies that were read before they were needed.
 pub(super) struct Server {
@@ -149,7 +151,7 @@ pub(super) fn refusal(answer: &Value) -> Value {
 }
 
 /// Asserts that a value matches a schema. Supports only the keywords that these schemas use.
-fn fits(schema: &Value, value: &Value, at: &str) {
+pub(super) fn fits(schema: &Value, value: &Value, at: &str) {
     let is = |name: &str| match name {
         "null" => value.is_null(),
         "string" => value.is_string(),
@@ -168,7 +170,9 @@ fn fits(schema: &Value, value: &Value, at: &str) {
         Value::Array(names) => assert!(names.iter().any(|n| is(n.as_str().unwrap())), "{at}: {value}"),
         _ => {}
     }
-    for name in schema["required"].as_array().into_iter().flatten() {
+    // Members are required of objects only.
+    let required = schema["required"].as_array().filter(|_| value.is_object());
+    for name in required.into_iter().flatten() {
         assert!(value.get(name.as_str().unwrap()).is_some(), "{at}: {name} is missing in {value}");
     }
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
@@ -236,9 +240,12 @@ fn every_argument_of_a_tool_is_a_flag_or_operand_of_the_command() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
-    let own = ["run", "ref", "from", "to", "what", "id", "text", "input", "brief"];
-    for tool in tools.as_array().unwrap().iter().filter(|tool| tool["name"] != "tasks") {
-        let help = env.run(&["help", tool["name"].as_str().unwrap()]).exits(0).stdout;
+    let own = ["run", "ref", "from", "to", "what", "id", "text", "input", "brief", "paths", "token"];
+    let without_command = ["tasks", "file"];
+    let is_command = |tool: &&Value| !without_command.contains(&tool["name"].as_str().unwrap());
+    for tool in tools.as_array().unwrap().iter().filter(is_command) {
+        let command = if tool["name"] == "patch" { "diff" } else { tool["name"].as_str().unwrap() };
+        let help = env.run(&["help", command]).exits(0).stdout;
         for name in tool["inputSchema"]["properties"].as_object().unwrap().keys() {
             let flag = format!("--{}", name.replace('_', "-"));
             assert!(own.contains(&name.as_str()) || help.contains(&flag), "{} {name}", tool["name"]);
@@ -272,6 +279,10 @@ fn reading_tools_create_no_store() {
         ("list", json!({})),
         ("show", json!({})),
         ("diff", json!({ "from": "latest" })),
+        ("patch", json!({ "from": "latest" })),
+        ("file", json!({ "ref": "latest", "path": "x" })),
+        ("restore", json!({ "ref": "latest" })),
+        ("undo", json!({})),
         ("resume", json!({})),
         ("tasks", json!({})),
         ("complete", json!({ "ref": "latest" })),

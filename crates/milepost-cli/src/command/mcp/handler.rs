@@ -9,7 +9,7 @@ use milepost_mcp::{Call, ToolError, ToolHandler, ToolOutput};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{resume, tasks};
+use super::{file, patch, restore, resume, tasks};
 use crate::cli::Global;
 use crate::command::complete::CompleteArgs;
 use crate::command::decide::DecideArgs;
@@ -129,6 +129,25 @@ impl ToolHandler for CommandHandler {
             Call::Complete(a) => {
                 let args = CompleteArgs { reference: a.r#ref };
                 self.execute(a.run, None, |c| complete::execute(args, c))?.plain()
+            }
+            Call::Restore(a) => {
+                let started = self.started().filter(|_| a.run.is_none());
+                self.execute(a.run.clone(), None, |c| restore::restore(a, started, c))?.recorded()
+            }
+            Call::Undo(a) => {
+                let started = self.started().filter(|_| a.run.is_none());
+                self.execute(a.run.clone(), None, |c| restore::undo(a, started, c))?.recorded()
+            }
+            // A file can contain anyone's text, so nothing in it was said by the user.
+            Call::File(a) => {
+                let executed = self.execute(a.run.clone(), None, |c| file::execute(a, c))?;
+                let text = executed.document.text();
+                executed.with_text(text, RecordOrigin::Foreign)
+            }
+            Call::Patch(a) => {
+                let executed = self.execute(a.run.clone(), None, |c| patch::execute(a, c))?;
+                let text = handover::wrapped(&executed.document.plain_text(), RecordOrigin::Foreign);
+                executed.with_text(text, RecordOrigin::Foreign)
             }
             Call::Resume(a) => self.resume(self.execute(None, None, |c| resume::execute(&a, c))?),
             Call::Runs => self.execute(None, None, |c| runs::execute(RunsArgs::default(), c))?.plain(),

@@ -2,8 +2,11 @@
 //! of that name.
 
 mod arguments;
+mod file;
 mod handler;
+mod patch;
 mod project_file;
+mod restore;
 mod resume;
 mod tasks;
 
@@ -16,8 +19,8 @@ use crate::present::Output;
 /// Serve an agent over stdin and stdout (MCP)
 ///
 /// Speaks the Model Context Protocol. Tools: resume, save, tasks, step, decide, record, list, show, diff,
-/// complete. Resources: the latest brief and each run. Prompt: resume. --run, --store and --profile apply to
-/// every call. Exits when stdin is closed.
+/// complete, patch, file, restore, undo. Resources: the latest brief and each run. Prompt: resume. --run,
+/// --store and --profile apply to every call. Exits when stdin is closed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  milepost mcp\n  claude mcp add milepost -- milepost mcp\n  \
                   npx @modelcontextprotocol/inspector --cli milepost mcp --method tools/list")]

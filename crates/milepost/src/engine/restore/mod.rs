@@ -13,10 +13,9 @@ use serde_json::json;
 
 use super::bookkeeping::event;
 use super::files::Worktree;
-use super::snapshot::include_snapshot;
-use super::{Milepost, Reference, Save};
+use super::{Milepost, Reference, Save, Saved};
 use crate::Error;
-use crate::capture::{CaptureOptions, EndedTool, SnapshotOptions, TakenSnapshot};
+use crate::capture::{CaptureOptions, EndedTool, SnapshotOptions, WorkspaceCapture};
 use crate::model::id::random_suffix;
 use crate::model::{BlobId, CheckpointId, EventType, PathText, RunId, RunRecord};
 use crate::owner::Liveness;
@@ -146,6 +145,7 @@ impl Worktree<'_> {
         if token.is_some_and(|token| token != plan.token) {
             return Err(Error::PlanChanged);
         }
+        self.store_missing_contents(&target, &plan.changes)?;
         let meta = RestoreMeta {
             id: new_id(mp.now()),
             reference: reference.to_string(),
@@ -266,20 +266,29 @@ impl Worktree<'_> {
             (Some(record), Some(current)) if record.is_foreign() => current,
             _ => run,
         };
-        let record = mp.record_of(run)?;
         let capture = mp.capture_workspace(run, &self.without_deadline())?;
         let failed = |why: String| Error::Worktree { root: self.root.clone(), why };
         let Some(taken) = &capture.snapshot else {
             return Err(failed(capture.skipped.last().cloned().unwrap_or_default()));
         };
         let manifest = taken.manifest;
-        let mut save = Save::new().reason("before_restore").capture(Box::new(capture));
-        if let Some(record) = record {
+        let saved = self.save_keeping_status(run, capture, "before_restore")?;
+        Ok((saved.snapshot_id, mp.manifest(&manifest)?))
+    }
+
+    /// Saves a checkpoint of a run that keeps its status and why it stopped.
+    fn save_keeping_status(
+        &self,
+        run: &RunId,
+        capture: WorkspaceCapture,
+        reason: &str,
+    ) -> Result<Saved, Error> {
+        let mut save = Save::new().reason(reason).capture(Box::new(capture));
+        if let Some(record) = self.milepost.record_of(run)? {
             save.draft.status = Some(record.status);
             save.interruption.clone_from(&record.interruption);
         }
-        let saved = mp.save(run, save)?;
-        Ok((saved.snapshot_id, mp.manifest(&manifest)?))
+        self.milepost.save(run, save)
     }
 
     fn without_deadline(&self) -> CaptureOptions {
@@ -337,7 +346,7 @@ impl Worktree<'_> {
         })
     }
 
-    /// Records the restore, and takes a snapshot that attributes the changed files to the run.
+    /// Records the restore, and saves a checkpoint that attributes the changed files to the run.
     fn attribute_changes(
         &self,
         run: &RunId,
@@ -353,7 +362,9 @@ impl Worktree<'_> {
         if let Some(files) = &mut options.files {
             files.tool = Some(EndedTool { duration: Some(elapsed) });
         }
-        let taken: Option<TakenSnapshot> = mp.capture_workspace(run, &options)?.snapshot;
+        let capture = mp.capture_workspace(run, &options)?;
+        let reason = if undoes.is_some() { "after_undo" } else { "after_restore" };
+        self.save_keeping_status(run, capture, reason)?;
         let data = json!({
             "restore": id,
             "reference": reference,
@@ -363,9 +374,6 @@ impl Worktree<'_> {
         });
         let now = mp.now();
         mp.commit_to_run(run, |commit| {
-            if let Some(taken) = &taken {
-                include_snapshot(commit, taken);
-            }
             commit.events.push(event(run, now, EventType::FilesRestored, None, &data));
         })
     }

@@ -173,13 +173,16 @@ impl Worktree<'_> {
             plan.files.push(PlannedFile { path: PathText::of(&path), action, reason, size });
             plan.changes.extend(change);
         }
-        self.store_missing_contents(target, &plan.changes)?;
-        plan.token = token_of(&plan);
+        plan.token = token_of(&plan, scope.force);
         Ok(plan)
     }
 
     /// Stores contents that were found only in git, so that the restore can read them.
-    fn store_missing_contents(&self, target: &Files<'_>, changes: &[FileChange]) -> Result<(), Error> {
+    pub(super) fn store_missing_contents(
+        &self,
+        target: &Files<'_>,
+        changes: &[FileChange],
+    ) -> Result<(), Error> {
         let store = &self.milepost.store;
         let wanted: Vec<_> = changes.iter().filter_map(|change| content_of(&change.after)).collect();
         let ids: Vec<_> = wanted.iter().filter_map(FileContent::blob).collect();
@@ -267,13 +270,15 @@ fn decide(
     (action, reason, Some(FileChange { path: PathText::of(path), before, after }))
 }
 
-/// Identifies a plan by everything that it would do.
-fn token_of(plan: &RestorePlan) -> String {
+/// Identifies a plan by everything that it would do. A plan without `force` never approves a restore with it.
+fn token_of(plan: &RestorePlan, force: bool) -> String {
     let mut hasher = blake3::Hasher::new();
     for change in &plan.changes {
         // Serialising these plain values does not fail.
         hasher.update(&serde_json::to_vec(change).unwrap_or_default());
     }
+    hasher.update(plan.run_id.as_str().as_bytes());
+    hasher.update(&[0, u8::from(force)]);
     hasher.update(plan.reference.as_bytes());
     hasher.finalize().to_hex()[..16].to_owned()
 }
