@@ -140,7 +140,8 @@ impl Worktree<'_> {
         let target = self.files(reference, run)?;
         let run = target.run.clone().ok_or_else(|| Error::NoFiles { reference: reference.to_string() })?;
         self.refuse_other_live_runs(&run, scope.current_run.as_ref())?;
-        let (safety, present) = self.save_present_files(&run, scope.current_run.as_ref())?;
+        let home = self.home_run(&run, scope.current_run.as_ref())?;
+        let (safety, present) = self.save_present_files(&home)?;
         let plan = self.plan(&target, &present, scope)?;
         if token.is_some_and(|token| token != plan.token) {
             return Err(Error::PlanChanged);
@@ -154,7 +155,7 @@ impl Worktree<'_> {
             undoes: None,
             time: mp.now(),
         };
-        let mut report = self.apply(meta, plan.changes.clone(), &run)?;
+        let mut report = self.apply(meta, plan.changes.clone(), &home)?;
         report.plan = Some(plan);
         report.safety_checkpoint = Some(safety);
         report.recovered = recovered;
@@ -253,19 +254,15 @@ impl Worktree<'_> {
         })
     }
 
-    /// Saves the present files in a checkpoint of the run, and returns their manifest. The run keeps its status.
-    fn save_present_files(
-        &self,
-        run: &RunId,
-        current: Option<&RunId>,
-    ) -> Result<(CheckpointId, Manifest), Error> {
+    /// The run that a restore is recorded in: the run of the files, or the caller's own if that one is imported.
+    fn home_run(&self, run: &RunId, current: Option<&RunId>) -> Result<RunId, Error> {
+        let is_foreign = self.milepost.record_of(run)?.is_some_and(|record| record.is_foreign());
+        Ok(current.filter(|_| is_foreign).unwrap_or(run).clone())
+    }
+
+    /// Saves the present files in a checkpoint, and returns its id and their manifest.
+    fn save_present_files(&self, run: &RunId) -> Result<(CheckpointId, Manifest), Error> {
         let mp = self.milepost;
-        let record = mp.record_of(run)?;
-        // The files of an imported run are saved in the caller's own run.
-        let run = match (&record, current) {
-            (Some(record), Some(current)) if record.is_foreign() => current,
-            _ => run,
-        };
         let capture = mp.capture_workspace(run, &self.without_deadline())?;
         let failed = |why: String| Error::Worktree { root: self.root.clone(), why };
         let Some(taken) = &capture.snapshot else {
