@@ -236,6 +236,9 @@ fn decide(
     fingerprint: &dyn Fn() -> Option<Fingerprint>,
 ) -> (RestoreAction, Option<String>, Option<FileChange>) {
     use RestoreAction as A;
+    if let Err(e) = crate::restore::check_path(&PathText::of(path)) {
+        return (A::Keep, Some(e.to_string()), None);
+    }
     if is_ignored {
         return (A::Keep, Some("git ignores it".into()), None);
     }
