@@ -4,6 +4,7 @@
 
 mod brief;
 mod capture;
+mod files;
 mod history;
 mod measure;
 mod process;
@@ -19,7 +20,7 @@ use measure::Row;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
 
-const ALL: [Bench; 12] = [
+const ALL: [Bench; 13] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole_process),
@@ -32,6 +33,7 @@ const ALL: [Bench; 12] = [
     ("capture", capture::capture),
     ("run", capture::run),
     ("brief", brief::fit),
+    ("files", files::files),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {
