@@ -396,7 +396,10 @@ impl Worktree<'_> {
             if !named.is_empty() && !is_named {
                 continue;
             }
-            let (now, earlier) = (content_now(target, present, &path), target.listed(&path));
+            let now = content_now(target, present, &path);
+            // A path that no stored snapshot lists changed for the first time since the newest of them.
+            let before_first_change = || present.entries.get(&path).map(|entry| entry.was.clone());
+            let earlier = target.listed(&path).or_else(before_first_change);
             let Some(earlier) = earlier.filter(|earlier| *earlier != now) else { continue };
             let change = present.entries.get(&path).map(|entry| &entry.change);
             let is_own =
