@@ -20,6 +20,8 @@ mod environment;
 mod escapes;
 mod exact;
 
+#[cfg(unix)]
+mod files_abuse;
 mod foreign;
 mod handover;
 mod hook;
