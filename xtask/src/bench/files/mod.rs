@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use milepost::Milepost;
+use milepost::store::{OpenOptions, StoreUrl};
 
 use self::project::{Project, ShadowRepository};
 use super::measure::{Floor, Row, Sample, binary, folder};
@@ -42,12 +44,24 @@ impl Saver {
         Ok(Self { binary, root: root.to_owned(), folder: folder.to_owned(), saves: 0 })
     }
 
+    /// A store that is used with or without snapshots.
+    fn store(&self, files: bool, store: &str) -> StoreUrl {
+        let name = if files { "with" } else { "without" };
+        StoreUrl::sqlite(self.folder.join(format!("{store}-{name}.db")))
+    }
+
+    /// The size of all contents in a store that is used with snapshots.
+    fn blob_bytes(&self, store: &str) -> Result<u64> {
+        let mp = Milepost::at(&self.store(true, store), &OpenOptions::new())?;
+        Ok(mp.raw_store().blob_bytes()?)
+    }
+
     /// A command with the settings that turn snapshots on or off.
     fn command(&self, files: bool, store: &str) -> Command {
         let name = if files { "with" } else { "without" };
         let mut command = Command::new(&self.binary);
-        let store = self.folder.join(format!("{store}-{name}.db"));
-        command.arg("-C").arg(&self.root).arg("--store").arg(format!("sqlite:{}", store.display()));
+        let store = self.store(files, store).to_string();
+        command.arg("-C").arg(&self.root).args(["--store", &store]);
         command.env("XDG_CONFIG_HOME", self.folder.join(name)).env("XDG_STATE_HOME", &self.folder);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
@@ -72,7 +86,7 @@ pub fn files(short: bool) -> Result<Vec<Row>> {
     rows.push(newly_changed(&mut project, &mut saver, rounds)?);
     rows.push(changed_beside_shadow(&mut project, &mut saver, &shadow, rounds)?);
     rows.extend(unchanged(&mut saver, &shadow, rounds * 2)?);
-    rows.push(hook_after_edit(&project, &saver, if short { 20 } else { 100 })?);
+    rows.push(hook_after_edit(&project, &mut saver, if short { 20 } else { 100 })?);
     rows.push(history::late_snapshot(folder.path(), if short { 60 } else { 1_000 })?);
     rows.push(history::space(folder.path(), short)?);
     Ok(rows)
@@ -207,7 +221,12 @@ fn unchanged(saver: &mut Saver, shadow: &ShadowRepository, rounds: usize) -> Res
 }
 
 /// A hook after a tool edited a file, with and without storing the file.
-fn hook_after_edit(project: &Project, saver: &Saver, rounds: usize) -> Result<Row> {
+fn hook_after_edit(project: &Project, saver: &mut Saver, rounds: usize) -> Result<Row> {
+    // A hook creates no store.
+    saver.save(true, "hook")?;
+    saver.save(false, "hook")?;
+    let blobs_before = saver.blob_bytes("hook")?;
+    let saver = &*saver;
     let edited = project.root().join("src/part000/file00000.rs");
     let mut edits = 0_u32;
     let mut hook = |files: bool| -> Result<Duration> {
@@ -230,6 +249,7 @@ fn hook_after_edit(project: &Project, saver: &Saver, rounds: usize) -> Result<Ro
         with.add(hook(true)?);
         without.add(hook(false)?);
     }
+    ensure!(saver.blob_bytes("hook")? > blobs_before, "the hooks stored no file");
     let what = "`hook` after an edit, vs without storing the file";
     Ok(Row::times(what, with.median(), without.median(), 1.5))
 }
