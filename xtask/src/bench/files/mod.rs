@@ -5,6 +5,7 @@
 mod history;
 mod project;
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +16,7 @@ use milepost::Milepost;
 use milepost::store::{OpenOptions, StoreUrl};
 
 use self::project::{Project, ShadowRepository};
-use super::measure::{Floor, Row, Sample, binary, folder};
+use super::measure::{Floor, Row, Sample, binary, folder, pairs};
 use super::process::run_successfully;
 
 /// How much longer a save may take with a snapshot of an unchanged worktree.
@@ -75,7 +76,8 @@ impl Saver {
     }
 }
 
-pub fn files(short: bool) -> Result<Vec<Row>> {
+/// Saves with snapshots.
+pub fn saves(short: bool) -> Result<Vec<Row>> {
     let (binary, folder) = (binary(short)?, folder()?);
     let root = folder.path().join("repository");
     let mut project = Project::create(&root, if short { 2_000 } else { 20_000 })?;
@@ -85,11 +87,15 @@ pub fn files(short: bool) -> Result<Vec<Row>> {
     let mut rows = vec![first_snapshot(&mut project, &mut saver, rounds)?];
     rows.push(newly_changed(&mut project, &mut saver, rounds)?);
     rows.push(changed_beside_shadow(&mut project, &mut saver, &shadow, rounds)?);
-    rows.extend(unchanged(&mut saver, &shadow, rounds * 2)?);
-    rows.push(hook_after_edit(&project, &mut saver, if short { 20 } else { 100 })?);
-    rows.push(history::late_snapshot(folder.path(), if short { 60 } else { 1_000 })?);
-    rows.push(history::space(folder.path(), short)?);
+    rows.extend(unchanged(saver, &shadow, rounds * 2)?);
     Ok(rows)
+}
+
+/// Many snapshots.
+pub fn many_snapshots(short: bool) -> Result<Vec<Row>> {
+    let folder = folder()?;
+    let late = history::late_snapshot(folder.path(), if short { 60 } else { 1_000 })?;
+    Ok(vec![late, history::space(folder.path(), short)?])
 }
 
 /// The medians of the parts of a snapshot of changed files.
@@ -129,6 +135,7 @@ fn first_snapshot(project: &mut Project, saver: &mut Saver, rounds: usize) -> Re
         // Both create their store.
         let store = format!("first-{round}");
         time_alternately(round, saver, &store, &mut parts)?;
+        ensure!(saver.blob_bytes(&store)? > 0, "the snapshot stored no file");
         parts.compress.time(|| project::read_and_compress(&changed))?;
         parts.fsync.time(|| floor.write(&[b'x'; 4096]))?;
     }
@@ -192,41 +199,39 @@ fn changed_beside_shadow(
 }
 
 /// A snapshot of an unchanged worktree, compared with a save without one and with a commit into a shadow
-/// repository.
-fn unchanged(saver: &mut Saver, shadow: &ShadowRepository, rounds: usize) -> Result<Vec<Row>> {
+/// repository. The comparisons are apart, because the writes of a commit delay the next fsync.
+fn unchanged(saver: Saver, shadow: &ShadowRepository, rounds: usize) -> Result<Vec<Row>> {
     // Files that changed within the last two seconds are read again.
     std::thread::sleep(Duration::from_millis(2_100));
+    let saver = RefCell::new(saver);
+    let save = |files: bool| saver.borrow_mut().save(files, "shadow");
     for _ in 0..2 {
-        saver.save(true, "shadow")?;
-        saver.save(false, "shadow")?;
+        save(true)?;
+        save(false)?;
         shadow.commit()?;
     }
-    let (mut with, mut without, mut theirs) = (Sample::default(), Sample::default(), Sample::default());
-    for round in 0..rounds {
-        for part in 0..3 {
-            match (round + part) % 3 {
-                0 => with.time(|| saver.save(true, "shadow"))?,
-                1 => without.time(|| saver.save(false, "shadow"))?,
-                _ => theirs.time(|| shadow.commit())?,
-            }
-        }
-    }
+    let (with, without) = pairs(rounds, || save(true), || save(false))?;
     let base = without.median();
     let bound = (base + ALLOWED).as_secs_f64() / base.as_secs_f64();
-    let shadow = "`save` of an unchanged worktree, vs `git add -A && git commit` into a shadow repository";
-    Ok(vec![
-        Row::times("`save` with a snapshot of an unchanged worktree, vs without", with.median(), base, bound),
-        Row::times(shadow, with.median(), theirs.median(), 0.75),
-    ])
+    let what = "`save` with a snapshot of an unchanged worktree, vs without";
+    let mut rows = vec![Row::times(what, with.median(), base, bound)];
+    let (with, commit) = pairs(rounds, || save(true), || shadow.commit())?;
+    let what = "`save` of an unchanged worktree, vs `git add -A && git commit` into a shadow repository";
+    rows.push(Row::times(what, with.median(), commit.median(), 0.75));
+    Ok(rows)
 }
 
 /// A hook after a tool edited a file, with and without storing the file.
-fn hook_after_edit(project: &Project, saver: &mut Saver, rounds: usize) -> Result<Row> {
+pub fn hook_after_edit(short: bool) -> Result<Vec<Row>> {
+    let (binary, folder) = (binary(short)?, folder()?);
+    let root = folder.path().join("repository");
+    let project = Project::create(&root, 2_000)?;
+    let mut saver = Saver::new(binary, &root, folder.path())?;
+    let rounds = if short { 20 } else { 100 };
     // A hook creates no store.
     saver.save(true, "hook")?;
     saver.save(false, "hook")?;
     let blobs_before = saver.blob_bytes("hook")?;
-    let saver = &*saver;
     let edited = project.root().join("src/part000/file00000.rs");
     let mut edits = 0_u32;
     let mut hook = |files: bool| -> Result<Duration> {
@@ -251,7 +256,7 @@ fn hook_after_edit(project: &Project, saver: &mut Saver, rounds: usize) -> Resul
     }
     ensure!(saver.blob_bytes("hook")? > blobs_before, "the hooks stored no file");
     let what = "`hook` after an edit, vs without storing the file";
-    Ok(Row::times(what, with.median(), without.median(), 1.5))
+    Ok(vec![Row::times(what, with.median(), without.median(), 1.5)])
 }
 
 /// What Claude Code sends after its tool `Edit`.

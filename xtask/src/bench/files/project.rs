@@ -104,8 +104,9 @@ impl Project {
         let mut command = git(&self.root);
         command.args(["cat-file", "--batch"]).stdin(fs::File::open(&list)?).stdout(Stdio::piped());
         let output = command.output()?;
+        let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
         for part in output.stdout.chunks(FILE_BYTES) {
-            zstd::bulk::compress(part, LEVEL)?;
+            compressor.compress(part)?;
         }
         Ok(())
     }
@@ -113,8 +114,9 @@ impl Project {
 
 /// Reads and compresses each file.
 pub(super) fn read_and_compress(files: &[PathBuf]) -> Result<()> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
     for path in files {
-        zstd::bulk::compress(&fs::read(path)?, LEVEL)?;
+        compressor.compress(&fs::read(path)?)?;
     }
     Ok(())
 }
