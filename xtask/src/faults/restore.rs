@@ -40,6 +40,8 @@ const CALLS: [&str; 21] = [
 ];
 /// What happens at a call.
 const FAULTS: [&str; 2] = ["signal=KILL", "error=ENOSPC"];
+/// The exit code of a restore that kept files because of conflicts.
+const CONFLICT: i32 = 3;
 /// Snapshots do not contain larger files.
 const SETTINGS: &str = "[capture]\nmax_file = \"20 KB\"\n";
 
@@ -72,6 +74,8 @@ struct Scenario {
 enum WorktreeState {
     Before,
     After,
+    /// Each file is in one of the two states, because the command kept some files and said so.
+    Mixed,
 }
 
 fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
@@ -82,7 +86,7 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
     for undo in [false, true] {
         let scenario = Scenario::create(env, kind, undo)?;
         let points = scenario.points()?;
-        let (mut completed, mut taken_back) = (0, 0);
+        let (mut completed, mut partly, mut unchanged) = (0, 0, 0);
         // The short form tries three points with each fault, different ones.
         let step = env.pick(points.len().div_ceil(3) | 1, 1);
         for (number, fault) in FAULTS.iter().enumerate() {
@@ -90,14 +94,15 @@ fn run(env: &Environment, kind: StoreKind) -> Result<Outcome> {
                 let tried = scenario.try_fault(call, *n, fault);
                 match tried.with_context(|| format!("{fault} at {call} number {n} ({kind:?})"))? {
                     WorktreeState::After => completed += 1,
-                    WorktreeState::Before => taken_back += 1,
+                    WorktreeState::Mixed => partly += 1,
+                    WorktreeState::Before => unchanged += 1,
                 }
             }
         }
         let name = if undo { "undo" } else { "restore" };
         figures.push(format!(
-            "{name}: {} of {} points, {completed} completed, {taken_back} without a change",
-            completed + taken_back,
+            "{name}: {} of {} points, {completed} completed, {partly} partly, {unchanged} without a change",
+            completed + partly + unchanged,
             points.len() * FAULTS.len()
         ));
     }
@@ -181,9 +186,17 @@ impl Scenario {
         let trace = format!("trace={call}");
         let strace = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
         let output = self.project.command(&strace, &self.command()).output()?;
-        self.expect_old_or_new().context("after the fault")?;
+        self.expect_old_or_new(true).context("after the fault")?;
         self.project.run(&["status"])?.expect(0)?;
-        let state = self.state().with_context(|| {
+        let state = match self.state() {
+            // A file that could not be moved aside is kept, and the command says so.
+            Err(_) if output.status.code() == Some(CONFLICT) => {
+                self.expect_old_or_new(false)?;
+                Ok(WorktreeState::Mixed)
+            }
+            state => state,
+        };
+        let state = state.with_context(|| {
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             format!("after the next command (the command ended with {}: {})", output.status, stderr.trim())
         })?;
@@ -193,9 +206,9 @@ impl Scenario {
         );
         self.expect_no_journal()?;
         self.project.run(&["verify"])?.expect(0)?;
-        // From either state the other one can be reached.
+        // Everything that was there comes back, or the command works when it is repeated.
         match state {
-            WorktreeState::After => {
+            WorktreeState::After | WorktreeState::Mixed => {
                 self.project.run(&["undo", "--yes"])?.expect(0)?;
                 self.expect_state(WorktreeState::Before).context("after `undo`")?;
             }
@@ -209,9 +222,9 @@ impl Scenario {
         Ok(state)
     }
 
-    /// Checks that each file is as it was before or after the command. A file of Milepost's own may lie beside
-    /// them until the next command.
-    fn expect_old_or_new(&self) -> Result<()> {
+    /// Checks that each file is as it was before or after the command. A temporary file may lie beside them until
+    /// the next command.
+    fn expect_old_or_new(&self, may_be_temporary: bool) -> Result<()> {
         let files = self.files()?;
         let paths = self.before.keys().chain(self.after.keys());
         for path in paths {
@@ -221,7 +234,8 @@ impl Scenario {
         for path in files.keys() {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let is_known = self.before.contains_key(path) || self.after.contains_key(path);
-            ensure!(is_known || name.contains("milepost"), "{} appeared", path.display());
+            let is_temporary = may_be_temporary && name.contains("milepost");
+            ensure!(is_known || is_temporary, "{} appeared", path.display());
         }
         Ok(())
     }
