@@ -4,6 +4,7 @@
 
 mod brief;
 mod capture;
+mod files;
 mod history;
 mod measure;
 mod process;
@@ -19,7 +20,7 @@ use measure::Row;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
 
-const ALL: [Bench; 12] = [
+const ALL: [Bench; 15] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole_process),
@@ -32,6 +33,9 @@ const ALL: [Bench; 12] = [
     ("capture", capture::capture),
     ("run", capture::run),
     ("brief", brief::fit),
+    ("files-saves", files::saves),
+    ("files-hook", files::hook_after_edit),
+    ("files-history", files::many_snapshots),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {
@@ -42,7 +46,10 @@ pub fn run(args: &[&str]) -> Result<()> {
     println!("|---|---|---|---|---|---|");
     let mut missed = 0;
     for (name, bench) in ALL {
-        if named.is_empty() || named.iter().any(|n| **n == name) {
+        // `files` names all benchmarks whose name starts with `files-`.
+        let is_named =
+            |n: &&&str| name == **n || name.strip_prefix(**n).is_some_and(|rest| rest.starts_with('-'));
+        if named.is_empty() || named.iter().any(|n| is_named(&n)) {
             for line in bench(short)? {
                 missed += u32::from(!line.holds());
                 println!("{line}");

@@ -22,6 +22,7 @@ mod project;
 mod prune;
 mod read_only;
 mod readers;
+mod restore;
 mod stopped;
 
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ pub enum Outcome {
 
 type Case = fn(&Environment) -> Result<Outcome>;
 
-const CASES: [(&str, Case); 29] = [
+const CASES: [(&str, Case); 31] = [
     ("concurrent-sqlite", concurrent::sqlite),
     ("concurrent-files", concurrent::files),
     ("kill-sqlite", kill::sqlite),
@@ -79,6 +80,8 @@ const CASES: [(&str, Case); 29] = [
     ("pointer", pointer::run),
     ("prune-sqlite", prune::sqlite),
     ("prune-files", prune::files),
+    ("restore-sqlite", restore::sqlite),
+    ("restore-files", restore::files),
     ("stopped-sqlite", stopped::sqlite),
     ("stopped-files", stopped::files),
     ("full-disk-sqlite", full_disk::sqlite),

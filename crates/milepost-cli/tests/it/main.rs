@@ -21,6 +21,8 @@ mod escapes;
 mod exact;
 
 mod files;
+#[cfg(unix)]
+mod files_abuse;
 mod foreign;
 mod handover;
 mod hook;

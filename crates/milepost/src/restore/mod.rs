@@ -128,14 +128,17 @@ fn begin<'a>(
     }
 }
 
-/// Removes folders of restores that were interrupted before their journal was written, and of undo points
-/// whose removal was interrupted.
+/// The folders of restores that were interrupted before their journal was written, and of undo points whose
+/// removal was interrupted.
+fn incomplete_folders(journal_folder: &Path) -> Result<Vec<PathBuf>, RestoreError> {
+    let exists = |folder: &Path, name: &str| folder.join(name).symlink_metadata().is_ok();
+    let folders = restore_folders(journal_folder)?.into_iter().map(|(_, folder)| folder);
+    Ok(folders.filter(|folder| !exists(folder, JOURNAL) && !exists(folder, UNDO)).collect())
+}
+
+/// Removes incomplete folders. The caller holds the lock.
 fn remove_incomplete_folders(journal_folder: &Path) -> Result<(), RestoreError> {
-    for (_, folder) in restore_folders(journal_folder)? {
-        let exists = |name: &str| folder.join(name).symlink_metadata().is_ok();
-        if exists(JOURNAL) || exists(UNDO) {
-            continue;
-        }
+    for folder in incomplete_folders(journal_folder)? {
         let fail = |e| RestoreError::io("remove", folder.display().to_string())(e);
         // A folder that contains a file that was moved aside is not empty, and stays.
         if if_exists(std::fs::remove_dir(folder.join(ASIDE))).is_err() {

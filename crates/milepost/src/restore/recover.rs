@@ -6,7 +6,7 @@ use std::io;
 use super::context::{Place, Restore, TempState};
 use super::journal::{JOURNAL, Journal, Lock, Phase, Status, unfinished};
 use super::types::{Before, ContentSource, FileState, Outcome, RestoreError, RestoreMeta};
-use super::{RestoreTarget, remove_incomplete_folders};
+use super::{RestoreTarget, incomplete_folders, remove_incomplete_folders};
 
 /// How an interrupted restore ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,8 @@ pub struct Recovery {
 
 /// Completes or rolls back a restore that was interrupted. Returns `None` if there is none.
 pub fn recover(target: &RestoreTarget, source: &dyn ContentSource) -> Result<Option<Recovery>, RestoreError> {
-    if unfinished(&target.journal_folder)?.is_none() {
+    let folder = &target.journal_folder;
+    if unfinished(folder)?.is_none() && incomplete_folders(folder)?.is_empty() {
         return Ok(None);
     }
     let _lock = Lock::acquire(&target.journal_folder)?;

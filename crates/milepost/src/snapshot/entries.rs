@@ -47,6 +47,8 @@ pub(super) struct EntryLister<'a, 's> {
     sink: &'a mut ContentSink<'s>,
     /// Contents that could not be stored, and why.
     refused: HashMap<BlobId, String>,
+    /// Folders, and whether a symbolic link leads to them.
+    folders_behind_link: HashMap<Vec<u8>, bool>,
     is_complete: bool,
     notes: Vec<String>,
 }
@@ -87,6 +89,7 @@ impl<'a, 's> EntryLister<'a, 's> {
             batch: Batch::default(),
             sink,
             refused: HashMap::new(),
+            folders_behind_link: HashMap::new(),
             is_complete: true,
             notes: Vec::new(),
         }
@@ -226,7 +229,8 @@ impl<'a, 's> EntryLister<'a, 's> {
             return (submodule, None);
         }
         let full = self.request.root.join(file::path_of(path));
-        let signature = match file::examine(&full) {
+        let examined = if self.is_behind_link(path) { Examined::Absent } else { file::examine(&full) };
+        let signature = match examined {
             Examined::Absent => {
                 let is_sparse =
                     facts.changed.is_none() && facts.moved.is_some_and(|moved| moved.after.is_some());
@@ -248,6 +252,17 @@ impl<'a, 's> EntryLister<'a, 's> {
             return (old.entry.now.clone(), Some(signature));
         }
         self.read_file(path, &full)
+    }
+
+    /// Whether a path leads elsewhere. Paths in the same folder give the same answer.
+    fn is_behind_link(&mut self, path: &[u8]) -> bool {
+        let folder = path.iter().rposition(|byte| *byte == b'/').map_or(&path[..0], |end| &path[..end]);
+        if let Some(known) = self.folders_behind_link.get(folder) {
+            return *known;
+        }
+        let is_behind = file::is_behind_link(self.request.root, path);
+        self.folders_behind_link.insert(folder.to_vec(), is_behind);
+        is_behind
     }
 
     fn read_file(&mut self, path: &[u8], full: &Path) -> (FileContent, Option<Signature>) {

@@ -93,6 +93,18 @@ pub(super) fn examine(path: &Path) -> Examined {
     Examined::Regular(Signature::of(&about))
 }
 
+/// Whether a folder of a path below the root is a symbolic link, so that the path leads elsewhere. To git, such
+/// a path does not exist.
+pub(super) fn is_behind_link(root: &Path, path: &[u8]) -> bool {
+    let mut folder = root.to_owned();
+    path_of(path).parent().is_some_and(|parent| {
+        parent.components().any(|part| {
+            folder.push(part);
+            std::fs::symlink_metadata(&folder).is_ok_and(|about| about.is_symlink())
+        })
+    })
+}
+
 /// A file that was read.
 pub(super) struct ReadFile {
     pub(super) content: FileContent,

@@ -31,7 +31,7 @@ pub(crate) const SECRET_REASON: &str = "its name suggests that it contains secre
 
 /// Reads a file that a tool has just written. Returns `None` if it has no content to store.
 pub(crate) fn read_written_file(root: &Path, path: &[u8], limit: u64) -> Option<(FileContent, Vec<u8>)> {
-    if file::may_hold_secrets(path) {
+    if file::may_hold_secrets(path) || file::is_behind_link(root, path) {
         return None;
     }
     let read = file::read(&root.join(file::path_of(path)), limit).ok()?;
@@ -63,6 +63,9 @@ pub(crate) fn worktree_key(root: &Path) -> String {
 
 /// The present content of a path; `None` if it cannot be read.
 pub(crate) fn state_of(root: &Path, path: &[u8]) -> Option<FileContent> {
+    if file::is_behind_link(root, path) {
+        return Some(FileContent::Absent);
+    }
     let full = root.join(file::path_of(path));
     match file::examine(&full) {
         file::Examined::Absent => Some(FileContent::Absent),

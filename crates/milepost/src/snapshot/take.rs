@@ -80,6 +80,10 @@ impl Snapshotter {
                 Err(std::fs::TryLockError::Error(e)) => return Err(describe(e)),
             }
         }
+        // The lock excludes every other writer of this folder, so these are left from a process that died.
+        for leftover in atomic::leftover_temp_files(&folder).unwrap_or_default() {
+            let _ = std::fs::remove_file(leftover);
+        }
         let key = |text: &[u8]| blake3::hash(text).to_hex()[..16].to_owned();
         let cache_path = folder.join(format!("snapshot-{}.cache", key(request.store.as_bytes())));
         Ok(Self { worktree: super::worktree_key(request.root), cache_path, _lock: lock })
@@ -88,7 +92,8 @@ impl Snapshotter {
     /// Notes that a tool ran while no snapshot could be taken, so that its changes are attributed later.
     /// Returns how many snapshots in a row are overdue.
     pub(crate) fn note_overdue(&self, store: &str, window: Option<&ToolWindow>) -> u32 {
-        let Some(mut cache) = Cache::read(&self.cache_path, store) else { return 1 };
+        // Without a cache there is no snapshot yet, and the next try would not take less time.
+        let Some(mut cache) = Cache::read(&self.cache_path, store) else { return 2 };
         cache.overdue = cache.overdue.saturating_add(1);
         add_window(&mut cache.windows, window);
         let _ = cache.write(&self.cache_path);
