@@ -193,8 +193,7 @@ impl<'m> Worktree<'m> {
             reported: reported_files(stored.as_ref(), &self.root),
             window: record.and_then(|record| mp.window(record, &files)),
         };
-        let lock_until = std::time::Instant::now() + Duration::from_secs(10);
-        let snapshotter = Snapshotter::open(&request, lock_until).map_err(failed)?;
+        let snapshotter = Snapshotter::read_only(&request);
         let taken =
             snapshotter.take(&request, |worktree| mp.newest_manifest(worktree), sink).map_err(failed)?;
         Ok(taken.full_manifest())

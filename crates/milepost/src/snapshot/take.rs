@@ -49,11 +49,11 @@ impl SnapshotRequest<'_> {
     }
 }
 
-/// Takes snapshots of one worktree. Holds the lock that keeps other processes from doing the same.
+/// Takes snapshots of one worktree, one process at a time.
 pub(crate) struct Snapshotter {
     cache_path: PathBuf,
     worktree: String,
-    _lock: std::fs::File,
+    _lock: Option<std::fs::File>,
 }
 
 impl Snapshotter {
@@ -84,9 +84,16 @@ impl Snapshotter {
         for leftover in atomic::leftover_temp_files(&folder).unwrap_or_default() {
             let _ = std::fs::remove_file(leftover);
         }
-        let key = |text: &[u8]| blake3::hash(text).to_hex()[..16].to_owned();
-        let cache_path = folder.join(format!("snapshot-{}.cache", key(request.store.as_bytes())));
-        Ok(Self { worktree: super::worktree_key(request.root), cache_path, _lock: lock })
+        Ok(Self { _lock: Some(lock), ..Self::read_only(request) })
+    }
+
+    /// Examines the worktree without a lock, for a caller that stores nothing. A cache that another process
+    /// replaces in the meantime is read completely, before or after.
+    pub(crate) fn read_only(request: &SnapshotRequest<'_>) -> Self {
+        let folder = super::worktree_folder(request.root, request.repository, request.store);
+        let store = blake3::hash(request.store.as_bytes()).to_hex();
+        let cache_path = folder.join(format!("snapshot-{}.cache", &store[..16]));
+        Self { worktree: super::worktree_key(request.root), cache_path, _lock: None }
     }
 
     /// Notes that a tool ran while no snapshot could be taken, so that its changes are attributed later.
