@@ -107,10 +107,10 @@ impl Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 6] = [
             (1 << 30, "GiB"),
-            (1 << 20, "MiB"),
-            (1 << 10, "KiB"),
             (1_000_000_000, "GB"),
+            (1 << 20, "MiB"),
             (1_000_000, "MB"),
+            (1 << 10, "KiB"),
             (1000, "KB"),
         ];
         match UNITS.iter().find(|(unit, _)| self.0 > 0 && self.0.is_multiple_of(*unit)) {

@@ -98,7 +98,6 @@ impl Context<'_> {
         reference: &Reference,
     ) -> Result<Files<'m>> {
         let run = self.run_of_files(mp, reference)?;
-        self.ensure_visible_reference(mp, reference, run.as_ref())?;
         let files = worktree.files(reference, run.as_ref())?;
         if let Some(run) = files.run_id() {
             self.ensure_visible(mp, run)?;
@@ -106,7 +105,7 @@ impl Context<'_> {
         Ok(files)
     }
 
-    /// The run in which to resolve a reference to files.
+    /// The run in which to resolve a reference to files, which may be shown.
     pub(crate) fn run_of_files(&self, mp: &Milepost, reference: &Reference) -> Result<Option<RunId>> {
         if let (Reference::Prompt(_), None, RunResolution::Run(current)) =
             (reference, &self.config.run, self.current_run(mp)?)
@@ -114,7 +113,9 @@ impl Context<'_> {
             self.ensure_visible(mp, &current)?;
             return Ok(Some(current));
         }
-        self.run_of_reference(mp, reference)
+        let run = self.run_of_reference(mp, reference)?;
+        self.ensure_visible_reference(mp, reference, run.as_ref())?;
+        Ok(run)
     }
 
     /// The worktree whose files are shown, compared or restored.

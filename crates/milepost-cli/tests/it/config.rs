@@ -138,9 +138,13 @@ fn config_show_lists_every_key() {
      retain.ended_runs none default
      retain.compress_after none default
      retain.max_store 1GB default
+     retain.max_files 2GB default
      capture.enabled true default
      capture.watch .aiwg default
      capture.allow_home false default
+     capture.files true default
+     capture.max_file 10MiB default
+     capture.max_snapshot 200MiB default
      session.enabled true default
      session.interval 30m default
      resume.attempts 3 default

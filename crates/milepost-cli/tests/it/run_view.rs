@@ -76,7 +76,7 @@ fn all_commands_agree_about_a_killed_session() {
     shows(&env, &["resume"], &words);
     let text = shows(&env, &["summary"], &words);
     assert!(text.contains("changes since the newest checkpoint: 3 outcomes, 1 file, 3 tasks"), "{text}");
-    assert!(text.contains("1 file touched") && text.contains("after @1, not seen to pass since"), "{text}");
+    assert!(text.contains("2 files touched") && text.contains("after @1, not seen to pass since"), "{text}");
     let text = shows(&env, &["show"], &words);
     assert!(text.contains("Since this checkpoint\n  tasks\n"), "{text}");
     assert!(text.contains("user: write the parser"), "{text}");

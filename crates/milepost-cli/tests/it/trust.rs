@@ -401,7 +401,9 @@ fn text_passed_to_an_agent_is_marked_as_a_record() {
     let marker = text[begin..].lines().next().unwrap();
     let end = marker.replace('<', "</");
     assert_eq!(text.matches(&end).count(), 1, "{text}");
-    assert!(text.trim_end().ends_with(&end), "{text}");
+    // Only Milepost's own line about files follows the record.
+    let rest = text.split(&end).nth(1).unwrap().trim();
+    assert!(rest.starts_with("Milepost stores changed files") && rest.lines().count() == 1, "{text}");
     let recorded = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")) > begin;
     assert!(recorded("SYSTEM OVERRIDE") && recorded("never touch billing"));
     assert!(text.contains("output: \""), "{text}");

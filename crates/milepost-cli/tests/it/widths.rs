@@ -90,9 +90,9 @@ fn one_line_per_entry_at_80_columns() {
     ");
     insta::assert_snapshot!(fitted(&env, 80, &["prune", "--dry-run", "--keep-last", "1"]), @"
     ID RUN SAVED SIZE ACTION WHY
-    ID nightly-integration-b…@2 AGO 2.0 KiB remove beyond the last 1
+    ID nightly-integration-b…@2 AGO 1.8 KiB remove beyond the last 1
 
-    1 checkpoint would be removed, 5 kept. About 2.0 KiB would be freed.
+    1 checkpoint would be removed, 5 kept. About 1.8 KiB would be freed.
     ");
     insta::assert_snapshot!(fitted(&env, 80, &["diff", "nightly@1", "yakan@1"]), @r#"
     from ID nightly-integration-build-for-the-payments-servi…@1 AGO

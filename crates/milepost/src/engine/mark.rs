@@ -28,7 +28,10 @@ pub(super) fn check_tag(tag: &str) -> Result<(), Error> {
         _ if tag.chars().any(|c| c.is_control() || c.is_whitespace()) => {
             "contains spaces or control characters"
         }
-        _ if tag.contains(':') => "contains a colon, which separates a reference from a path",
+        // A redacted tag keeps the colon of its placeholder.
+        _ if tag.replace("[redacted:", "").contains(':') => {
+            "contains a colon, which separates a reference from a path"
+        }
         _ if tag.contains('@')
             || tag.starts_with("latest")
             || tag == "prompt"

@@ -34,8 +34,7 @@ fn a_save_with_a_capture_reads_its_run_once(#[values(Kind::Sqlite, Kind::Files)]
     };
     let (store, mp) = counted(&world, kind);
     mp.save_with(&run("r"), save("first"), &options).unwrap().unwrap();
-    // The first snapshot of a worktree finds no earlier one, and stores its manifest.
-    assert_eq!(store.take(), [("blob_roots", 1), ("put_blobs", 1), ("run", 1), ("write", 1)]);
+    assert_eq!(store.take(), [("run", 1), ("write", 1)]);
     world.wait(60 * 60_000);
     mp.save_with(&run("r"), save("second"), &options).unwrap().unwrap();
     assert_eq!(store.take(), [("run", 1), ("write", 1)], "the engine caches the files of its newest capture");
