@@ -47,9 +47,9 @@ pub fn run(args: &[&str]) -> Result<()> {
     let mut missed = 0;
     for (name, bench) in ALL {
         // `files` names all benchmarks whose name starts with `files-`.
-        let is_named =
-            |n: &&&str| name == **n || name.strip_prefix(**n).is_some_and(|rest| rest.starts_with('-'));
-        if named.is_empty() || named.iter().any(|n| is_named(&n)) {
+        let is_part_of =
+            |n: &str| name.strip_prefix(n).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        if named.is_empty() || named.iter().any(|n| is_part_of(n)) {
             for line in bench(short)? {
                 missed += u32::from(!line.holds());
                 println!("{line}");

@@ -198,8 +198,8 @@ fn changed_beside_shadow(
     Ok(Row::times(what, ours.median(), theirs.median(), 0.6))
 }
 
-/// A snapshot of an unchanged worktree, compared with a save without one and with a commit into a shadow
-/// repository. The comparisons are apart, because the writes of a commit delay the next fsync.
+/// A snapshot of an unchanged worktree, compared with a save without one, and then with a commit into a shadow
+/// repository.
 fn unchanged(saver: Saver, shadow: &ShadowRepository, rounds: usize) -> Result<Vec<Row>> {
     // Files that changed within the last two seconds are read again.
     std::thread::sleep(Duration::from_millis(2_100));

@@ -66,7 +66,8 @@ impl Project {
         }
         run_successfully(git(root).args(["add", "-A"]))?;
         run_successfully(git(root).args(["commit", "-q", "-m", "all"]))?;
-        let mut project = Self { root: root.to_owned(), changes: 0 };
+        // An agent reports absolute paths without `..`.
+        let mut project = Self { root: root.canonicalize()?, changes: 0 };
         project.reset()?;
         Ok(project)
     }
