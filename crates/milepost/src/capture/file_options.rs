@@ -12,11 +12,13 @@ pub struct FileLimits {
     pub snapshot: u64,
     /// Maximum number of paths.
     pub paths: usize,
+    /// Maximum number of paths among them that git does not track.
+    pub untracked: usize,
 }
 
 impl Default for FileLimits {
     fn default() -> Self {
-        Self { file: 10 << 20, snapshot: 200 << 20, paths: 20_000 }
+        Self { file: 10 << 20, snapshot: 200 << 20, paths: 20_000, untracked: 5_000 }
     }
 }
 

@@ -154,7 +154,11 @@ impl<'a, 's> EntryLister<'a, 's> {
         let (tracked, untracked): (Vec<_>, Vec<_>) =
             request.capture.changed.iter().partition(|change| change.is_tracked);
         let mut left_out = 0_usize;
-        for change in tracked.into_iter().chain(untracked) {
+        let is_known = |path: &[u8]| self.before.is_some_and(|before| before.entries.contains_key(path));
+        let (known, new): (Vec<_>, Vec<_>) = untracked.into_iter().partition(|change| is_known(&change.path));
+        let room = self.limits.untracked.saturating_sub(known.len()).min(new.len());
+        left_out += new.len() - room;
+        for change in tracked.into_iter().chain(known).chain(new.into_iter().take(room)) {
             if !manifest::is_inside(change.path.strip_suffix(b"/").unwrap_or(&change.path)) {
                 continue;
             }
@@ -174,8 +178,10 @@ impl<'a, 's> EntryLister<'a, 's> {
             }
         }
         if left_out > 0 {
-            let limit = self.limits.paths;
-            self.notes.push(format!("files: {left_out} paths over the limit of {limit}"));
+            let FileLimits { paths, untracked, .. } = self.limits;
+            self.notes.push(format!(
+                "files: {left_out} paths over the limits of {paths} paths, {untracked} of them untracked"
+            ));
         }
         paths
     }

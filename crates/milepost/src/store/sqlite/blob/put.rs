@@ -31,10 +31,9 @@ pub(in crate::store::sqlite) fn put(store: &SqliteStore, contents: &[&[u8]]) -> 
         return Ok(());
     }
     let by_id: HashMap<_, _> = contents.into_iter().collect();
-    let mut compressed = Compressed::new();
-    for id in &missing {
-        compress(store, &by_id, &mut compressed, id)?;
-    }
+    let to_compress: Vec<&[u8]> = missing.iter().map(|id| by_id[id]).collect();
+    let stored = blob_codec::compress_all(&to_compress).map_err(|e| store.io_error(e))?;
+    let mut compressed: Compressed<'_> = missing.iter().copied().zip(stored).collect();
     let _lock = store.lock_or_create()?;
     store.with_writable(|db| {
         let stored = transact(store, db, &mut |tx, _, _| {
