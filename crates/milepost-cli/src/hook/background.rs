@@ -1,10 +1,11 @@
 //! Finishes a snapshot of the files in the background, if hooks did not have enough time for it twice in a row.
-//! Takes a run, takes one snapshot, adds it to the run, and exits. There is at most one such process per
-//! worktree, because a snapshot holds the worktree's lock.
+//! Takes a run, takes one snapshot, adds it to the run, and exits. Only one such process per worktree does this at
+//! a time; others exit at once.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use milepost::internal::snapshot::restore_folder;
 use milepost::model::RunId;
 
 use crate::agents::Agent;
@@ -42,6 +43,15 @@ pub(crate) fn run(global: &Global, output: &Output) -> Result<()> {
     let (Some(run), Some(mut options)) = (context.named_run(&mp)?, context.capture_options()) else {
         return Ok(());
     };
+    // Another process may be at it. The lock ends with this process.
+    let paths = &context.config.paths;
+    let store = context.url().absolute().to_string();
+    let folder = restore_folder(&paths.root, paths.repository.as_ref(), &store);
+    let lock = folder.with_file_name("worker.lock");
+    let lock = std::fs::File::options().create(true).truncate(false).write(true).open(lock);
+    if !lock.as_ref().is_ok_and(|lock| lock.try_lock().is_ok()) {
+        return Ok(());
+    }
     options.limits.time = TIME;
     if let Some(files) = &mut options.files {
         files.deadline = Some(Instant::now() + TIME);

@@ -420,3 +420,42 @@ fn bundles_and_copies_carry_files_but_no_secrets() {
     assert_eq!(copied["files"], 1, "{copied}");
     env.run(&["--store", &to, "verify"]).exits(0);
 }
+
+#[test]
+fn files_of_the_first_commit_come_back() {
+    let env = TestEnvironment::new();
+    let root = env.project();
+    env.git(&["init", "-q", "-b", "main"]);
+    env.run(&["init"]).exits(0);
+    let mut agent = AgentAtWork::begin(&env, &root, "s1");
+    agent.prompt("write it");
+    agent.shell("echo one > a; echo one > b");
+    agent.shell("git add a b && git commit -qm first");
+    let committed = checkpoint(&env, "claude-code-s1", "committed");
+    agent.shell("echo two > a; git rm -q --cached b; echo two > b");
+    agent.turn_ends();
+    env.run(&["restore", &format!("claude-code-s1@{committed}"), "--yes"]).exits(0);
+    let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!((text("a").as_str(), text("b").as_str()), ("one\n", "one\n"));
+}
+
+#[test]
+fn a_switch_between_very_different_branches_mixes_no_versions() {
+    let env = TestEnvironment::repository();
+    let root = project(&env);
+    let mut agent = AgentAtWork::begin(&env, &root, "s1");
+    let home = env.path("home");
+    let script = "git checkout -qb other; mkdir many; for n in $(seq 2100); do echo $n > many/$n; done; \
+                  echo other > src/a; git add -A; git commit -qm other; git checkout -q main";
+    assert!(shell(&root, &home, script).status.success());
+    agent.prompt("work");
+    let start = checkpoint(&env, "claude-code-s1", "start");
+    agent.shell("git checkout -q other");
+    agent.edit("src/a", b"edited on the other branch\n");
+    agent.turn_ends();
+    let reference = format!("claude-code-s1@{start}");
+    let shown = env.run(&["show", &format!("{reference}:src/a")]).exits(0);
+    assert_eq!(shown.stdout, "original a\nline two\n");
+    env.run(&["restore", &reference, "src/a", "--force", "--yes"]).exits(0);
+    assert_eq!(std::fs::read_to_string(root.join("src/a")).unwrap(), "original a\nline two\n");
+}

@@ -38,7 +38,7 @@ const STATUS_ARGS: [&str; 9] = [
 ];
 
 /// Object names of the empty tree in SHA-1 and SHA-256 repositories.
-pub(super) const EMPTY_TREE_IDS: [&str; 2] = [
+pub(crate) const EMPTY_TREE_IDS: [&str; 2] = [
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 ];

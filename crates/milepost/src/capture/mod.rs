@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use file_options::{EndedTool, FileLimits, SnapshotOptions};
+pub(crate) use git::EMPTY_TREE_IDS;
 pub use git::{ChangedPath, GitObject};
 pub use memory::{PeakWatch, Process};
 pub use project::project_facts;
@@ -51,6 +52,16 @@ pub struct TakenSnapshot {
     pub root: String,
     /// What was omitted, and why, for the checkpoint.
     pub notes: Vec<String>,
+    /// The cache of this snapshot. It must be removed if the snapshot cannot be committed.
+    pub(crate) cache: PathBuf,
+}
+
+impl TakenSnapshot {
+    /// Removes the cache, because the store no longer has contents that it refers to. The next snapshot reads
+    /// every changed file again.
+    pub(crate) fn forget(&self) {
+        let _ = std::fs::remove_file(&self.cache);
+    }
 }
 
 /// Limits on the size and duration of a capture.

@@ -9,7 +9,7 @@ use super::restore::UNDO_POINTS;
 use crate::Error;
 use crate::model::{BlobId, Item, RunRecord};
 use crate::snapshot::manifest::{self, ManifestHeader, SeriesId, UNDO_PREFIX};
-use crate::store::{CollectReport, HeaderQuery, LiveBlobs, Row, RunQuery, Store, StoreError};
+use crate::store::{CollectReport, Damage, HeaderQuery, LiveBlobs, Part, Row, RunQuery, Store, StoreError};
 
 /// One manifest: its base, its series, and the contents of each path that it lists.
 struct Parsed {
@@ -33,7 +33,10 @@ impl References {
                 Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => return Ok(None),
                 Err(e) => return Err(e),
             };
-            let Ok(part) = manifest::parse(&bytes) else { return Ok(None) };
+            // A newer program may have written it. Without knowing what it refers to, nothing can be removed.
+            let part = manifest::parse(&bytes).map_err(|why| {
+                StoreError::from(Damage::integrity(Part::Blob, "a manifest", format!("{id}: {why}")))
+            })?;
             let paths = part.entries.into_iter();
             let paths = paths.map(|(path, entry)| (path, [entry.now.blob(), entry.was.blob()])).collect();
             let ManifestHeader { base, series, .. } = part.header;
@@ -117,7 +120,12 @@ impl Roots {
                 let page = store.headers(&query)?;
                 after = page.last().map(Row::cursor);
                 let is_last = page.len() < PAGE;
-                for entry in page.into_iter().filter_map(Row::intact) {
+                for row in page {
+                    let entry = match row {
+                        Row::Intact(entry) => entry,
+                        // What a damaged row refers to is not known, so nothing can be removed.
+                        Row::Damaged { damage, .. } => return Err(damage.into()),
+                    };
                     let stamp = entry.header.stamp;
                     roots.checkpoints.extend(entry.header.manifests.iter().map(|id| (stamp, *id)));
                 }
@@ -246,7 +254,7 @@ fn evicted(
     let size = |id: &BlobId| sizes.get(id).copied().unwrap_or(0);
     let (mut manifests, mut kept) = (HashSet::new(), HashSet::new());
     let none = HashSet::new();
-    for (_, id) in &roots.series {
+    for id in roots.series.iter().map(|(_, id)| id).chain(&roots.pending) {
         references.add(store, id, &none, &mut manifests, &mut kept)?;
     }
     kept.extend(roots.contents.iter().chain(&roots.attached));

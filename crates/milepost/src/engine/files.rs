@@ -15,7 +15,10 @@ use crate::Error;
 use crate::capture::{self, CaptureBaseline, CaptureOptions, find_repository};
 use crate::model::{BlobId, Item, RestorePoint, RunId};
 use crate::snapshot::manifest::SeriesId;
-use crate::snapshot::{CommittedReader, ContentSink, FileContent, Manifest, SnapshotRequest, Snapshotter};
+use crate::snapshot::{
+    CommittedReader, ContentSink, FileContent, Manifest, SnapshotRequest, Snapshotter, is_not_checked_out,
+    worktree_key,
+};
 use crate::store::{HeaderQuery, Repository, Row, StoreError};
 
 /// How long reading committed files from git may take.
@@ -52,6 +55,8 @@ pub struct Files<'m> {
     pub(super) taken_at: Timestamp,
     /// Describes the files in messages and headings.
     pub(super) name: String,
+    /// Whether these are files of the worktree that they are compared with.
+    pub(super) is_of_here: bool,
 }
 
 impl std::fmt::Debug for Files<'_> {
@@ -149,8 +154,12 @@ impl<'m> Worktree<'m> {
             Err(Error::Store(StoreError::NoBlob(_))) => return Err(Error::NoFiles { reference: name }),
             manifest => manifest?,
         };
-        let later = self.later_manifests(&manifest.series)?;
-        Ok(self.view(manifest, later, HashMap::new(), Some(run), taken_at, name))
+        // Later snapshots of another worktree, or of another machine's, say nothing about these files.
+        let is_foreign = mp.record_of(&run)?.is_some_and(|record| record.is_foreign());
+        let is_of_here = manifest.series.worktree == worktree_key(&self.root) && !is_foreign;
+        let later = if is_foreign { Vec::new() } else { self.later_manifests(&manifest.series)? };
+        let files = self.view(manifest, later, HashMap::new(), Some(run), taken_at, name);
+        Ok(Files { is_of_here, ..files })
     }
 
     /// The files as they are now. Stores nothing.
@@ -225,6 +234,7 @@ impl<'m> Worktree<'m> {
             run,
             taken_at,
             name,
+            is_of_here: true,
         }
     }
 }
@@ -256,8 +266,10 @@ impl Files<'_> {
         if let Some(entry) = self.manifest.entries.get(path) {
             return Some(entry.now.clone());
         }
-        // The path changed after this snapshot: what it was before is its content here.
-        let later = self.later.iter().find_map(|manifest| manifest.entries.get(path));
+        // The path changed after this snapshot: what it was before is its content here. Another series may have
+        // begun with another commit.
+        let later = self.later.iter().filter(|manifest| manifest.series == self.manifest.series);
+        let later = later.filter_map(|manifest| manifest.entries.get(path)).next();
         later.map(|entry| entry.was.clone())
     }
 
@@ -271,7 +283,7 @@ impl Files<'_> {
     /// not in the store.
     pub fn content(&self, path: &[u8]) -> FileContent {
         match self.listed(path) {
-            Some(content) if !content.is_omitted() => content,
+            Some(content) if !content.is_omitted() || is_not_checked_out(&content) => content,
             listed => match (listed, self.read_committed(path)) {
                 (Some(omitted), None | Some(FileContent::Omitted { .. })) => omitted,
                 // A listed path was not clean, so git does not have its content.

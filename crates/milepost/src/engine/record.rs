@@ -41,6 +41,7 @@ impl Milepost {
         match self.record_once(run, &changes, &run_options, snapshot) {
             // A collection removed the contents before the commit. The changes matter more.
             Err(Error::Store(StoreError::BlobsMissing(_))) => {
+                snapshot.inspect(|taken| taken.forget());
                 let mut changes = changes.into_owned();
                 changes.retain(|change| !matches!(change, Change::Item(Item::RestorePoint(_))));
                 for change in &mut changes {

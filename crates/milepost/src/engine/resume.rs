@@ -337,6 +337,7 @@ impl Milepost {
         match self.interrupt_once(run, interruption, said, snapshot) {
             // A collection removed the contents before the commit.
             Err(Error::Store(StoreError::BlobsMissing(_))) => {
+                snapshot.inspect(|taken| taken.forget());
                 self.interrupt_once(run, interruption, said, None)
             }
             interrupted => interrupted,

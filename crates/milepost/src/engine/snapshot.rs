@@ -10,7 +10,9 @@ use crate::Error;
 use crate::capture::{self, CaptureOptions, FileLimits, SnapshotOptions, TakenSnapshot, WorkspaceCapture};
 use crate::model::{BlobId, Change, FileRef, Item, RunId, RunRecord};
 use crate::snapshot::manifest::{SeriesId, is_inside};
-use crate::snapshot::{FileContent, Manifest, SnapshotRequest, Snapshotter, ToolWindow, read_written_file};
+use crate::snapshot::{
+    FileContent, Manifest, PreviousManifest, SnapshotRequest, Snapshotter, ToolWindow, read_written_file,
+};
 use crate::store::{Commit, StoreError, StoredRun};
 
 /// Maximum time to wait for another snapshot of the same worktree.
@@ -50,6 +52,7 @@ impl Milepost {
         let failed = |why: String| (why, 0);
         let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
         let repository = capture::find_repository(options, &root).ok();
+        let root = repository.as_ref().map_or(root, |repository| repository.worktree().to_owned());
         let record = stored.and_then(|stored| stored.row.record.as_deref().ok());
         let request = SnapshotRequest {
             root: &root,
@@ -73,6 +76,7 @@ impl Milepost {
             let overdue = snapshotter.note_overdue(&self.address, request.window.as_ref());
             return Err((why.clone(), overdue));
         }
+        self.make_room(files);
         let taken = snapshotter
             .take(&request, |worktree| self.newest_manifest(worktree), &mut |contents| {
                 self.put_contents(contents)
@@ -85,7 +89,7 @@ impl Milepost {
         Ok((Some(taken.snapshot), taken.overdue))
     }
 
-    /// The time to whose changes the run is attributed.
+    /// The period whose changes are attributed to the run.
     pub(super) fn window(&self, record: &RunRecord, files: &SnapshotOptions) -> Option<ToolWindow> {
         /// How long after a tool its hook may run.
         const HOOK_DELAY: i64 = 500;
@@ -105,11 +109,18 @@ impl Milepost {
         Some(ToolWindow { run: record.run_id.clone(), from, to: now })
     }
 
-    /// The newest manifest of a worktree, which the next snapshot continues.
-    pub(super) fn newest_manifest(&self, worktree: &str) -> Option<(BlobId, Manifest)> {
-        let series = self.series_of(worktree).ok()?;
-        let (_, id) = series.into_iter().next_back()?;
-        Some((id, self.manifest(&id).ok()?))
+    /// The newest manifest of a worktree, which the next snapshot continues. If it is missing or damaged, the next
+    /// snapshot begins a new series.
+    pub(super) fn newest_manifest(&self, worktree: &str) -> Result<PreviousManifest, String> {
+        let series = self.series_of(worktree).map_err(|e| crate::error::error_chain(&e))?;
+        let Some((newest, id)) = series.into_iter().next_back() else { return Ok(PreviousManifest::None) };
+        match self.manifest(&id) {
+            Ok(manifest) => Ok(PreviousManifest::Loaded(id, manifest)),
+            Err(Error::Store(StoreError::NoBlob(_) | StoreError::Damaged(_))) => {
+                Ok(PreviousManifest::Unreadable { series: newest.number })
+            }
+            Err(e) => Err(crate::error::error_chain(&e)),
+        }
     }
 
     /// The series of snapshots of a worktree, each with its newest manifest, oldest first.
@@ -133,17 +144,25 @@ impl Milepost {
         })
     }
 
+    /// Makes room for a snapshot, if the limit for all contents of the store is nearly reached. This takes a while,
+    /// so it is left to callers with enough time.
+    fn make_room(&self, files: &SnapshotOptions) {
+        const ENOUGH_TIME: Duration = Duration::from_secs(10);
+        let limit = self.settings.store_limits.max_file_bytes;
+        let is_hook = files.deadline.is_some_and(|at| at < Instant::now() + ENOUGH_TIME);
+        let is_nearly_full = || self.store.blob_bytes().is_ok_and(|used| used > limit / 10 * 9);
+        if limit > 0 && !is_hook && is_nearly_full() {
+            let _ = self.evict_files(limit / 10 * 8);
+        }
+    }
+
     /// Stores contents, within the limit for all contents of the store.
     fn put_contents(&self, contents: &[&[u8]]) -> Result<(), String> {
         let limit = self.settings.store_limits.max_file_bytes;
         let added = contents.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
-        let is_full = || self.store.blob_bytes().is_ok_and(|used| used.saturating_add(added) > limit);
-        if limit > 0 && is_full() {
-            let _ = self.evict_files(limit.saturating_sub(added).saturating_mul(9) / 10);
-            if is_full() {
-                let limit = crate::fs::bounded::format_limit(limit);
-                return Err(format!("all files of the store together reach their limit of {limit}"));
-            }
+        if limit > 0 && self.store.blob_bytes().is_ok_and(|used| used.saturating_add(added) > limit) {
+            let limit = crate::fs::bounded::format_limit(limit);
+            return Err(format!("all files of the store together reach their limit of {limit}"));
         }
         self.store.put_blobs(contents).map_err(|e| crate::error::error_chain(&e))
     }

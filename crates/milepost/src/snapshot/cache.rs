@@ -43,6 +43,9 @@ pub(super) struct Cache {
     pub(super) taken_at: i64,
     /// How many snapshots in a row did not examine every path in time.
     pub(super) overdue: u32,
+    /// Whether paths were left out because of a limit.
+    #[serde(default)]
+    pub(super) left_out: bool,
     /// Tools that ran since the last snapshot that examined every path.
     pub(super) windows: Vec<ToolWindow>,
     #[serde(with = "entry_list")]

@@ -12,7 +12,7 @@ use super::committed::{self, MovedPath, Wanted};
 use super::file::{self, Examined, Signature};
 use super::manifest::{self, FileContent, LastChange, ManifestEntry};
 use super::take::{ContentSink, SnapshotRequest};
-use crate::capture::{ChangedPath, FileLimits, GitObject};
+use crate::capture::{ChangedPath, EMPTY_TREE_IDS, FileLimits, GitObject};
 use crate::git::{Git, is_object_name};
 use crate::model::{BlobId, PathText, RunId};
 use crate::store::Repository;
@@ -50,6 +50,9 @@ pub(super) struct EntryLister<'a, 's> {
     /// Folders, and whether a symbolic link leads to them.
     folders_behind_link: HashMap<Vec<u8>, bool>,
     is_complete: bool,
+    keeps_head: bool,
+    begins_series: bool,
+    left_out: bool,
     notes: Vec<String>,
 }
 
@@ -58,6 +61,12 @@ pub(super) struct ListedEntries {
     pub(super) entries: BTreeMap<Vec<u8>, CachedEntry>,
     /// Whether every path was examined before the deadline.
     pub(super) is_complete: bool,
+    /// Whether it is not known what the new commit changed, so that the next snapshot has to ask again.
+    pub(super) keeps_head: bool,
+    /// Whether the commit changed more paths than a series can list.
+    pub(super) begins_series: bool,
+    /// Whether paths were left out because of a limit.
+    pub(super) left_out: bool,
     /// What was left out, for the user.
     pub(super) notes: Vec<String>,
 }
@@ -91,6 +100,9 @@ impl<'a, 's> EntryLister<'a, 's> {
             refused: HashMap::new(),
             folders_behind_link: HashMap::new(),
             is_complete: true,
+            keeps_head: false,
+            begins_series: false,
+            left_out: false,
             notes: Vec::new(),
         }
     }
@@ -107,7 +119,14 @@ impl<'a, 's> EntryLister<'a, 's> {
                 }
             }
         }
-        ListedEntries { entries, is_complete: self.is_complete, notes: self.notes }
+        ListedEntries {
+            entries,
+            is_complete: self.is_complete,
+            keeps_head: self.keeps_head,
+            begins_series: self.begins_series,
+            left_out: self.left_out,
+            notes: self.notes,
+        }
     }
 
     fn list_entries(&mut self) -> BTreeMap<Vec<u8>, CachedEntry> {
@@ -133,7 +152,8 @@ impl<'a, 's> EntryLister<'a, 's> {
             let entry = ManifestEntry { now, was, change, is_tracked };
             entries.insert((*path).to_vec(), CachedEntry { entry, signature });
         }
-        if self.before.is_some() {
+        // At the beginning of a series, git alone knows what other paths contained in earlier snapshots.
+        if self.before.is_some() && !self.begins_series {
             self.add_previous_contents(&new, &paths, &mut entries);
         }
         entries
@@ -166,7 +186,11 @@ impl<'a, 's> EntryLister<'a, 's> {
                 left_out += 1;
                 continue;
             }
-            paths.entry(&change.path).or_default().changed = Some(change);
+            let facts = paths.entry(&change.path).or_default();
+            // A path that was removed from the index alone is reported twice: as deleted and as untracked.
+            if facts.changed.is_none_or(|known| known.committed.is_none()) {
+                facts.changed = Some(change);
+            }
         }
         if request.repository.is_none() {
             for path in outside_git(request) {
@@ -177,6 +201,7 @@ impl<'a, 's> EntryLister<'a, 's> {
                 }
             }
         }
+        self.left_out = left_out > 0;
         if left_out > 0 {
             let FileLimits { paths, untracked, .. } = self.limits;
             self.notes.push(format!(
@@ -188,9 +213,10 @@ impl<'a, 's> EntryLister<'a, 's> {
 
     /// The paths that differ between the commit of the previous snapshot and the current one.
     fn moved_paths(&mut self) -> Vec<MovedPath> {
-        let from = self.before.and_then(|before| before.head.as_deref());
-        let to = self.request.capture.git.head.as_deref();
-        let (Some(from), Some(to)) = (from, to) else { return Vec::new() };
+        let Some(before) = self.before else { return Vec::new() };
+        let Some(to) = self.request.capture.git.head.as_deref() else { return Vec::new() };
+        // Before the first commit of a repository, nothing was committed.
+        let from = before.head.as_deref().unwrap_or(empty_tree(to));
         if from == to || !is_object_name(from) || !is_object_name(to) {
             return Vec::new();
         }
@@ -203,14 +229,15 @@ impl<'a, 's> EntryLister<'a, 's> {
                     "files: {} files changed with the commit; their contents are only in git",
                     moved.len()
                 ));
+                self.begins_series = true;
                 // Paths that are already listed must not keep a content from before.
-                let before = self.before;
-                let is_listed =
-                    |path: &Vec<u8>| before.is_some_and(|before| before.entries.contains_key(path));
+                let is_listed = |path: &Vec<u8>| before.entries.contains_key(path);
                 moved.into_iter().filter(|moved| is_listed(&moved.path)).collect()
             }
             Err(why) => {
                 self.notes.push(format!("files: what the new commit changed is not known: {why}"));
+                self.keeps_head = true;
+                self.is_complete = false;
                 Vec::new()
             }
         }
@@ -238,8 +265,9 @@ impl<'a, 's> EntryLister<'a, 's> {
         let examined = if self.is_behind_link(path) { Examined::Absent } else { file::examine(&full) };
         let signature = match examined {
             Examined::Absent => {
+                let was_sparse = old.is_some_and(|old| is_not_checked_out(&old.entry.now));
                 let is_sparse =
-                    facts.changed.is_none() && facts.moved.is_some_and(|moved| moved.after.is_some());
+                    facts.changed.is_none() && facts.moved.map_or(was_sparse, |moved| moved.after.is_some());
                 let content =
                     if is_sparse { FileContent::omitted(NOT_CHECKED_OUT, None) } else { FileContent::Absent };
                 return (content, None);
@@ -248,6 +276,8 @@ impl<'a, 's> EntryLister<'a, 's> {
             Examined::Regular(signature) => signature,
         };
         let is_ignored = self.request.repository.is_some()
+            && !self.keeps_head
+            && !self.begins_series
             && facts.changed.is_none()
             && facts.moved.is_none_or(|moved| moved.after.is_none())
             && old.is_some_and(|old| !old.entry.is_tracked);
@@ -348,7 +378,8 @@ impl<'a, 's> EntryLister<'a, 's> {
         signature: Option<&Signature>,
         old: Option<&CachedEntry>,
     ) -> LastChange {
-        if let Some(old) = old.filter(|old| old.entry.now == *now) {
+        let is_unread = matches!(now, FileContent::Omitted { reason, .. } if reason == NO_TIME);
+        if let Some(old) = old.filter(|old| old.entry.now == *now || is_unread) {
             return old.entry.change.clone();
         }
         let by = self.author(path, now, signature);
@@ -375,6 +406,17 @@ impl<'a, 's> EntryLister<'a, 's> {
         self.windows.iter().rev().find(during).map(|window| window.run.clone())
     }
 
+    /// Whether an untracked file was created after the previous snapshot, as far as the file system knows. A file
+    /// that is older was ignored or left out then.
+    fn is_new(&self, path: &[u8]) -> bool {
+        const SLACK: i64 = 50;
+        let Some(before) = self.before.filter(|before| !before.left_out) else { return false };
+        let about = std::fs::symlink_metadata(self.request.root.join(file::path_of(path)));
+        let created = about.and_then(|about| about.created()).ok();
+        let created = created.and_then(|time| jiff::Timestamp::try_from(time).ok());
+        created.is_none_or(|time| time.as_millisecond() + SLACK >= before.taken_at)
+    }
+
     /// Adds the contents that newly listed paths had before: in the commit of the previous snapshot.
     fn add_previous_contents(
         &mut self,
@@ -391,7 +433,7 @@ impl<'a, 's> EntryLister<'a, 's> {
                 (None, Some(changed)) => changed.committed.as_ref(),
                 (None, None) => None,
             };
-            let is_sparse = cached.entry.now == FileContent::omitted(NOT_CHECKED_OUT, None);
+            let is_sparse = is_not_checked_out(&cached.entry.now);
             cached.entry.was = match committed {
                 _ if is_sparse => cached.entry.now.clone(),
                 Some(object) => {
@@ -402,7 +444,8 @@ impl<'a, 's> EntryLister<'a, 's> {
                 None if cached.signature.is_some_and(|signature| signature.changed_ms() < taken_at) => {
                     cached.entry.now.clone()
                 }
-                None if self.request.repository.is_some() => FileContent::Absent,
+                None if self.request.repository.is_some() && self.is_new(path) => FileContent::Absent,
+                None if self.request.repository.is_some() => FileContent::omitted(NOT_LISTED, None),
                 None if is_watched(self.request, path) => FileContent::Absent,
                 None => continue,
             };
@@ -429,8 +472,21 @@ impl<'a, 's> EntryLister<'a, 's> {
     }
 }
 
+/// Why the earlier content of a path is not known that existed before it was listed.
+const NOT_LISTED: &str = "it was not listed then";
+
 /// Why a path that is in the commit, but not in a sparse worktree, has no content.
 const NOT_CHECKED_OUT: &str = "it is not checked out";
+
+/// Whether a path is in the commit, but not in a sparse worktree.
+pub(crate) fn is_not_checked_out(content: &FileContent) -> bool {
+    matches!(content, FileContent::Omitted { reason, .. } if reason == NOT_CHECKED_OUT)
+}
+
+/// The name of the empty tree, in the format of an object name of this repository.
+fn empty_tree(head: &str) -> &'static str {
+    EMPTY_TREE_IDS[usize::from(head.len() > 40)]
+}
 
 /// When a path, or the folder that it was deleted from, last changed.
 fn last_change(path: &Path, root: &Path) -> Option<i64> {

@@ -280,12 +280,17 @@ impl Manifest {
     ) -> Result<Self, E> {
         let newest = parse(&read(id)?)?;
         let mut parts = Vec::new();
+        let mut paths = newest.entries.len();
         let mut base = newest.header.base;
         while let Some(id) = base {
             if parts.len() as u64 > MAX_DEPTH {
                 return Err("the manifest is based on too many others".to_owned().into());
             }
             let part = parse(&read(&id)?)?;
+            paths += part.entries.len();
+            if paths > MAX_PATHS {
+                return Err("the manifest and its bases list too many paths".to_owned().into());
+            }
             base = part.header.base;
             parts.push(part);
         }

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use cache::ToolWindow;
 pub(crate) use committed::CommittedReader;
+pub(crate) use entries::is_not_checked_out;
 pub(crate) use file::bytes_of;
 pub(crate) use manifest::SeriesId;
 pub use manifest::{FileContent, Manifest, ManifestEntry};
-pub(crate) use take::{ContentSink, SnapshotRequest, Snapshotter};
+pub(crate) use take::{ContentSink, PreviousManifest, SnapshotRequest, Snapshotter};
 
 use crate::model::BlobId;
 use crate::store::project_paths;

@@ -112,19 +112,30 @@ impl Snapshotter {
     pub(crate) fn take(
         &self,
         request: &SnapshotRequest<'_>,
-        previous: impl FnOnce(&str) -> Option<(BlobId, Manifest)>,
+        previous: impl FnOnce(&str) -> Result<PreviousManifest, String>,
         sink: &mut ContentSink<'_>,
     ) -> Result<Taken, String> {
         let cached = Cache::read(&self.cache_path, request.store).filter(|_| !request.options.ignore_cache);
-        let before = cached.or_else(|| {
-            let (id, manifest) = previous(&self.worktree)?;
-            Some(Cache::of_manifest(request.store, id, manifest))
-        });
+        let mut number = 1;
+        let before = match cached {
+            Some(cached) => Some(cached),
+            None => match previous(&self.worktree)? {
+                PreviousManifest::None => None,
+                PreviousManifest::Loaded(id, manifest) => {
+                    Some(Cache::of_manifest(request.store, id, manifest))
+                }
+                PreviousManifest::Unreadable { series } => {
+                    number = series + 1;
+                    None
+                }
+            },
+        };
         let mut windows = before.as_ref().map(|before| before.windows.clone()).unwrap_or_default();
         add_window(&mut windows, request.window.as_ref());
         let deadline = request.options.stop_at();
         let lister = EntryLister::new(request, before.as_ref(), &windows, deadline, sink);
-        let ListedEntries { entries, is_complete, mut notes } = lister.list();
+        let ListedEntries { entries, is_complete, keeps_head, begins_series, left_out, mut notes } =
+            lister.list();
         notes.extend(describe_omitted(&entries));
         let taken_at = request.now;
         let overdue =
@@ -132,7 +143,14 @@ impl Snapshotter {
         if is_complete {
             windows.clear();
         }
-        let (cache, manifest) = self.next(request, before.as_ref(), entries, taken_at, overdue, windows)?;
+        let first = SeriesId { worktree: self.worktree.clone(), number };
+        let (mut cache, manifest) =
+            self.next(request, before.as_ref(), entries, first, begins_series, (taken_at, overdue, windows))?;
+        cache.left_out = left_out;
+        if keeps_head {
+            // The next snapshot asks git again what the commit changed.
+            cache.head = before.as_ref().and_then(|before| before.head.clone());
+        }
         let listed = cache.entries.values();
         let omitted = listed.clone().filter(|cached| cached.entry.now.is_omitted()).count() as u64;
         let changed = |path: &Vec<u8>, cached: &CachedEntry| {
@@ -151,6 +169,7 @@ impl Snapshotter {
             blobs: blobs.into_iter().collect(),
             root: cache.series.root(),
             notes,
+            cache: self.cache_path.clone(),
         };
         Ok(Taken { snapshot, manifest: manifest.bytes, overdue, cache, cache_path: self.cache_path.clone() })
     }
@@ -161,21 +180,24 @@ impl Snapshotter {
         request: &SnapshotRequest<'_>,
         before: Option<&Cache>,
         mut entries: BTreeMap<Vec<u8>, CachedEntry>,
-        taken_at: i64,
-        overdue: u32,
-        windows: Vec<ToolWindow>,
+        first: SeriesId,
+        begins_series: bool,
+        (taken_at, overdue, windows): (i64, u32, Vec<ToolWindow>),
     ) -> Result<(Cache, NewManifest), String> {
         let head = request.capture.git.head.clone();
         let describe = |e: std::io::Error| format!("the manifest cannot be written: {e}");
-        let first = || SeriesId { worktree: self.worktree.clone(), number: 1 };
-        let mut series = before.map_or_else(first, |before| before.series.clone());
-        let dirty: HashSet<&[u8]> = request.capture.changed.iter().map(|change| &change.path[..]).collect();
-        let clean = entries.keys().filter(|path| !dirty.contains(&path[..])).count();
+        let mut series = before.map_or(first, |before| before.series.clone());
         let mut base = before.map(|before| (before.manifest, before.depth));
-        if clean > MAX_CLEAN {
+        let is_unchanged = |path: &Vec<u8>, cached: &CachedEntry| {
+            before.is_some_and(|b| b.entries.get(path).is_some_and(|old| old.entry == cached.entry))
+        };
+        let dirty: HashSet<&[u8]> = request.capture.changed.iter().map(|change| &change.path[..]).collect();
+        let is_clean = |path: &Vec<u8>| request.repository.is_some() && !dirty.contains(&path[..]);
+        let clean = entries.keys().filter(|path| is_clean(path)).count();
+        if before.is_some() && (begins_series || clean > MAX_CLEAN) {
             series.number += 1;
             base = None;
-            entries.retain(|path, _| dirty.contains(&path[..]));
+            entries.retain(|path, cached| !is_clean(path) || !is_unchanged(path, cached));
         }
         let cache = |entries, series, manifest, depth| Cache {
             store: request.store.to_owned(),
@@ -186,6 +208,7 @@ impl Snapshotter {
             taken_at,
             overdue,
             windows,
+            left_out: false,
             entries,
         };
         if let (Some((base, depth)), Some(before)) = (base, before) {
@@ -213,6 +236,19 @@ impl Snapshotter {
         let id = BlobId::of(&bytes);
         Ok((cache(entries, series, id, 0), NewManifest { bytes: Some(bytes), base: None }))
     }
+}
+
+/// The newest manifest of a worktree.
+pub(crate) enum PreviousManifest {
+    /// There is no snapshot yet.
+    None,
+    /// The manifest that the next snapshot continues.
+    Loaded(BlobId, Manifest),
+    /// It is missing or damaged.
+    Unreadable {
+        /// The number of its series.
+        series: u64,
+    },
 }
 
 /// A snapshot whose manifest is not stored yet.
@@ -262,6 +298,7 @@ impl Cache {
             taken_at: 0,
             overdue: 0,
             windows: Vec::new(),
+            left_out: false,
             entries: entries.map(|(path, entry)| (path, CachedEntry { entry, signature: None })).collect(),
         }
     }

@@ -168,7 +168,7 @@ impl Worktree<'_> {
         Ok(points.into_iter().map(UndoPoint::from).collect())
     }
 
-    /// Undoes a restore: the newest one that is not itself an undo, or the one with this id.
+    /// Undoes a restore: the newest one, or the one with this id. If that is itself an undo, repeats the restore.
     pub fn undo(&self, id: Option<&str>, scope: &RestoreScope) -> Result<RestoreReport, Error> {
         let mp = self.milepost;
         let recovered = self.recover()?;
@@ -192,7 +192,8 @@ impl Worktree<'_> {
             undoes: Some(point.id.clone()),
             time: mp.now(),
         };
-        let mut report = self.apply(meta, plan.changes, &run)?;
+        let home = self.home_run(&run, scope.current_run.as_ref())?;
+        let mut report = self.apply(meta, plan.changes, &home)?;
         report.kept.extend(
             plan.unavailable
                 .into_iter()

@@ -120,6 +120,7 @@ impl Worktree<'_> {
             token: String::new(),
             changes: Vec::new(),
         };
+        let is_same_series = target.is_of_here && target.manifest.series == present.series;
         let mut candidates = Vec::new();
         for path in paths {
             let is_named = named.iter().any(|named| is_at_or_below(&path, named));
@@ -128,14 +129,18 @@ impl Worktree<'_> {
             }
             let entry = present.entries.get(&path);
             let now = content_now(target, present, &path);
-            // A path that only the present snapshot lists has changed after all others.
-            let earlier = target.listed(&path).or_else(|| entry.map(|entry| entry.was.clone()));
-            let Some(earlier) = earlier.filter(|earlier| *earlier != now) else { continue };
             let change = entry.map(|entry| &entry.change);
             let is_own =
                 change.is_some_and(|change| change.by.as_ref().is_some_and(|by| family.contains(by)));
             let is_touched = change.is_some_and(|change| change.authors().any(|run| family.contains(run)));
-            if !is_touched && !scope.all && !is_named {
+            let is_wanted = is_touched || scope.all || is_named;
+            let earlier = target.listed(&path).or_else(|| match is_same_series {
+                // A path that only the present snapshot lists has changed after all others.
+                true => entry.map(|entry| entry.was.clone()),
+                false => is_wanted.then(|| target.content(&path)),
+            });
+            let Some(earlier) = earlier.filter(|earlier| *earlier != now) else { continue };
+            if !is_wanted {
                 plan.left_alone += 1;
                 continue;
             }
