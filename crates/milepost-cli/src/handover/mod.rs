@@ -82,8 +82,10 @@ pub(crate) fn text_for_agent(
 ) -> Result<String> {
     let origin = RecordOrigin::of(is_foreign(from));
     let head = overview.introduction();
-    let files = files_line(mp, context);
-    let frame = format!("{head}{}{files}", wrapped("", origin));
+    let frame = format!("{head}{}", wrapped("", origin));
     let brief = brief(mp, from, context, &limit.without(&frame))?;
-    Ok(format!("{head}{}{files}", wrapped(brief.markdown(), origin)))
+    let text = format!("{head}{}", wrapped(brief.markdown(), origin));
+    // What the user said and what is open matter more than this line.
+    let with_files = format!("{text}{}", files_line(mp, context));
+    Ok(if limit.fits(&with_files) { with_files } else { text })
 }
