@@ -117,7 +117,7 @@ pub(super) fn compare_files(args: DiffArgs, context: &Context<'_>) -> Result<Pat
     Ok(PatchDocument::new(name(&from), name(&to), patches, form, args.exit_code))
 }
 
-/// The path that an argument stands for: the first candidate at which files have changed.
+/// Resolves a path argument to the first candidate under which files have changed.
 fn find_path(worktree: &Worktree<'_>, path: &Path, from: &Files<'_>, to: &Files<'_>) -> PathBuf {
     let candidates = worktree_path::candidates(worktree.root(), path);
     let changed = candidates.iter().find(|path| worktree.has_changes_at(path, from, to));

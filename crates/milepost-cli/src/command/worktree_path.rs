@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// The absolute paths that an argument can stand for, the most likely first.
+/// The absolute paths that an argument may name, most likely first.
 pub(super) fn candidates(root: &Path, path: &Path) -> Vec<PathBuf> {
     let current = std::env::current_dir().unwrap_or_else(|_| root.to_owned());
     candidates_in(root, &current, path)
