@@ -51,6 +51,7 @@ pub mod internal;
 pub mod interop;
 pub mod model;
 mod owner;
+mod parallel;
 mod redact;
 mod restore;
 mod resume;

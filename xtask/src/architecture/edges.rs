@@ -28,6 +28,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("options", &[]),
     ("model", &[]),
     ("fs", &[]),
+    ("parallel", &[]),
     ("clock", &["model", "fs"]),
     ("trigger", &["model", "clock"]),
     ("owner", &["model", "clock", "fs"]),
@@ -38,7 +39,16 @@ const MODULES: &[(&str, &[&str])] = &[
     // The folder of a project that Milepost keeps its own files in, and the repository to read.
     (
         "snapshot",
-        &["model", "fs", "git", "capture", "store::project_paths", "store::Repository", "store::StoreUrl"],
+        &[
+            "model",
+            "fs",
+            "git",
+            "capture",
+            "parallel",
+            "store::project_paths",
+            "store::Repository",
+            "store::StoreUrl",
+        ],
     ),
     ("failures", &["model"]),
     ("front_matter", &[]),
@@ -50,7 +60,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("trust", &["model", "fs", "owner"]),
     ("database", &[]),
-    ("store", &["model", "clock", "fs", "database", "owner", "seal", "trust", "ReasonCode"]),
+    ("store", &["model", "clock", "fs", "database", "owner", "parallel", "seal", "trust", "ReasonCode"]),
     ("interop", &["model", "seal", "brief", "database", "fs", "ReasonCode"]),
     ("error", &["model", "brief", "restore", "seal", "store", "trigger", "interop"]),
     (

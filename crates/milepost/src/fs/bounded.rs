@@ -19,8 +19,7 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 
 /// Like `read`, but also returns the metadata of the file that was read.
 pub fn read_with_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, Metadata)> {
-    let file = open(path)?;
-    let metadata = file.metadata()?;
+    let (file, metadata) = open_with_metadata(path)?;
     let size = metadata.len();
     let too_large =
         || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {}", format_limit(limit)));
@@ -38,8 +37,17 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OpenOptions::new().read(true))
 }
 
+/// Like `open`, but also returns the metadata of the open file.
+pub(crate) fn open_with_metadata(path: &Path) -> io::Result<(File, Metadata)> {
+    open_regular(path, OpenOptions::new().read(true))
+}
+
 /// Opens a regular file; the options decide whether it is created.
 pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    open_regular(path, options).map(|(file, _)| file)
+}
+
+fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<(File, Metadata)> {
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
@@ -53,7 +61,8 @@ pub(crate) fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
         return Err(refusal("a symbolic link"));
     }
     let file = options.open(path).map_err(|e| explain_open_error(path, e))?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(refusal("not a regular file")) }
+    let metadata = file.metadata()?;
+    if metadata.is_file() { Ok((file, metadata)) } else { Err(refusal("not a regular file")) }
 }
 
 /// The user id of a file's owner; `None` if the platform has no user ids.

@@ -2,6 +2,7 @@
 //! size limit. Other modules of the library write whole files and read untrusted files only through this one.
 
 pub mod atomic;
+pub(crate) mod below;
 pub mod bounded;
 pub(crate) mod proc;
 

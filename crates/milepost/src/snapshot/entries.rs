@@ -1,20 +1,22 @@
-//! Lists the paths of a snapshot: decides which paths to list, reads the files whose content is not known, reads
-//! from git what a path contained before it changed for the first time, and attributes each change to a run or to
-//! someone else. Takes a capture and the previous snapshot; contents go to a sink.
+//! Lists the paths of a snapshot: decides which paths to list, reads the files whose content is not known, and
+//! reads from git what a path contained before it changed for the first time. Takes a capture and the previous
+//! snapshot; contents go to a sink.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use super::SECRET_REASON;
+use super::attribution;
 use super::cache::{Cache, CachedEntry, ToolWindow};
-use super::committed::{self, MovedPath, Wanted};
-use super::file::{self, Examined, Signature};
-use super::manifest::{self, FileContent, LastChange, ManifestEntry};
+use super::committed::{self, MovedPath};
+use super::file::{self, ReadFile};
+use super::inspect::{self, CurrentContent, Inspected, PathToInspect, ReadLimits, WorktreeRoot};
+use super::manifest::{self, FileContent, ManifestEntry};
 use super::take::{ContentSink, SnapshotRequest};
 use crate::capture::{ChangedPath, EMPTY_TREE_IDS, FileLimits, GitObject};
 use crate::git::{Git, is_object_name};
-use crate::model::{BlobId, PathText, RunId};
+use crate::model::{BlobId, PathText};
+use crate::parallel;
 use crate::store::Repository;
 
 /// Contents are passed to the sink when this many bytes have been read.
@@ -25,7 +27,7 @@ const MAX_MOVED: usize = 2_000;
 
 /// Why a path that git ignores is listed without content.
 pub(super) const IGNORED: &str = "git ignores it";
-const NO_TIME: &str = "there was no time to read it";
+pub(super) const NO_TIME: &str = "there was no time to read it";
 
 /// Contents that were read and not stored yet.
 #[derive(Default)]
@@ -36,19 +38,17 @@ struct Batch {
 
 /// Lists the paths of one snapshot, with their contents.
 pub(super) struct EntryLister<'a, 's> {
-    request: &'a SnapshotRequest<'a>,
-    before: Option<&'a Cache>,
+    pub(super) request: &'a SnapshotRequest<'a>,
+    pub(super) before: Option<&'a Cache>,
     windows: &'a [ToolWindow],
-    deadline: Instant,
-    limits: FileLimits,
+    pub(super) deadline: Instant,
+    pub(super) limits: FileLimits,
     /// Bytes of contents that this snapshot adds.
     added_bytes: u64,
     batch: Batch,
     sink: &'a mut ContentSink<'s>,
     /// Contents that could not be stored, and why.
     refused: HashMap<BlobId, String>,
-    /// Folders, and whether a symbolic link leads to them.
-    folders_behind_link: HashMap<Vec<u8>, bool>,
     is_complete: bool,
     keeps_head: bool,
     begins_series: bool,
@@ -73,11 +73,11 @@ pub(super) struct ListedEntries {
 
 /// What git says about a path.
 #[derive(Default)]
-struct PathFacts<'a> {
+pub(super) struct PathFacts<'a> {
     /// The entry of `git status`; `None` if the path is equal to the current commit or ignored.
-    changed: Option<&'a ChangedPath>,
+    pub(super) changed: Option<&'a ChangedPath>,
     /// The change of the path between the commit of the previous snapshot and the current one.
-    moved: Option<&'a MovedPath>,
+    pub(super) moved: Option<&'a MovedPath>,
 }
 
 impl<'a, 's> EntryLister<'a, 's> {
@@ -98,7 +98,6 @@ impl<'a, 's> EntryLister<'a, 's> {
             batch: Batch::default(),
             sink,
             refused: HashMap::new(),
-            folders_behind_link: HashMap::new(),
             is_complete: true,
             keeps_head: false,
             begins_series: false,
@@ -132,25 +131,42 @@ impl<'a, 's> EntryLister<'a, 's> {
     fn list_entries(&mut self) -> BTreeMap<Vec<u8>, CachedEntry> {
         let moved = self.moved_paths();
         let paths = self.paths_to_list(&moved);
+        let before = self.before;
+        let known = |path: &[u8]| before.and_then(|before| before.entries.get(path));
+        let mut contents: BTreeMap<&[u8], CurrentContent> = BTreeMap::new();
+        let mut to_inspect = Vec::new();
+        for (path, facts) in &paths {
+            let old = known(path);
+            match self.known_content(path, facts, old) {
+                Some(now) => drop(contents.insert(path, CurrentContent::new(now))),
+                None => to_inspect.push(PathToInspect {
+                    path,
+                    known: old.and_then(|old| Some((old.signature?, &old.entry.now))),
+                    is_ignored: self.is_ignored(facts, old),
+                    is_sparse: is_sparse(facts, old),
+                }),
+            }
+        }
+        self.inspect_all(to_inspect, &mut contents);
         let mut entries = BTreeMap::new();
         let mut new = Vec::new();
-        for (path, facts) in &paths {
-            let old = self.before.and_then(|before| before.entries.get(*path));
-            let (now, signature) = self.content_now(path, facts, old);
+        for (path, content) in contents {
+            let (facts, old) = (&paths[path], known(path));
             let is_tracked = facts.changed.map_or_else(
                 || facts.moved.map_or(old.is_some_and(|old| old.entry.is_tracked), |m| m.after.is_some()),
                 |changed| changed.is_tracked,
             );
-            let change = self.attribute(path, &now, signature.as_ref(), old);
+            let change = attribution::last_change(self.request, self.windows, path, &content, old);
             let was = match old {
                 Some(old) => old.entry.was.clone(),
                 None => {
-                    new.push((*path).to_vec());
+                    new.push(path.to_vec());
                     FileContent::omitted("it was not seen before", None)
                 }
             };
+            let CurrentContent { now, signature, .. } = content;
             let entry = ManifestEntry { now, was, change, is_tracked };
-            entries.insert((*path).to_vec(), CachedEntry { entry, signature });
+            entries.insert(path.to_vec(), CachedEntry { entry, signature });
         }
         // At the beginning of a series, git alone knows what other paths contained in earlier snapshots.
         if self.before.is_some() && !self.begins_series {
@@ -243,90 +259,86 @@ impl<'a, 's> EntryLister<'a, 's> {
         }
     }
 
-    fn git(&self) -> Result<Git, String> {
+    pub(super) fn git(&self) -> Result<Git, String> {
         let repository = self.request.repository.ok_or("not a git repository")?;
         Git::new(repository, self.deadline).map_err(|e| e.to_string())
     }
 
-    /// The content of a path now, and its signature if the content will be known without reading it again.
-    fn content_now(
-        &mut self,
+    /// The content of a path that is known without looking at its file.
+    fn known_content(
+        &self,
         path: &[u8],
         facts: &PathFacts<'_>,
         old: Option<&CachedEntry>,
-    ) -> (FileContent, Option<Signature>) {
+    ) -> Option<FileContent> {
         if path.ends_with(b"/") {
-            return (FileContent::omitted("it is a repository of its own", None), None);
+            return Some(FileContent::omitted("it is a repository of its own", None));
         }
-        if let Some(submodule) = self.submodule(path, facts, old) {
-            return (submodule, None);
-        }
-        let full = self.request.root.join(file::path_of(path));
-        let examined = if self.is_behind_link(path) { Examined::Absent } else { file::examine(&full) };
-        let signature = match examined {
-            Examined::Absent => {
-                let was_sparse = old.is_some_and(|old| is_not_checked_out(&old.entry.now));
-                let is_sparse =
-                    facts.changed.is_none() && facts.moved.map_or(was_sparse, |moved| moved.after.is_some());
-                let content =
-                    if is_sparse { FileContent::omitted(NOT_CHECKED_OUT, None) } else { FileContent::Absent };
-                return (content, None);
-            }
-            Examined::Special(content) => return (content, None),
-            Examined::Regular(signature) => signature,
-        };
-        let is_ignored = self.request.repository.is_some()
+        self.submodule(path, facts, old)
+    }
+
+    /// Whether git ignores an untracked path that was listed before.
+    fn is_ignored(&self, facts: &PathFacts<'_>, old: Option<&CachedEntry>) -> bool {
+        self.request.repository.is_some()
             && !self.keeps_head
             && !self.begins_series
             && facts.changed.is_none()
             && facts.moved.is_none_or(|moved| moved.after.is_none())
-            && old.is_some_and(|old| !old.entry.is_tracked);
-        if is_ignored {
-            return (FileContent::omitted(IGNORED, None), None);
-        }
-        if let Some(old) = old.filter(|old| old.signature == Some(signature)) {
-            return (old.entry.now.clone(), Some(signature));
-        }
-        self.read_file(path, &full)
+            && old.is_some_and(|old| !old.entry.is_tracked)
     }
 
-    /// Whether a path leads elsewhere. Paths in the same folder give the same answer.
-    fn is_behind_link(&mut self, path: &[u8]) -> bool {
-        let folder = path.iter().rposition(|byte| *byte == b'/').map_or(&path[..0], |end| &path[..end]);
-        if let Some(known) = self.folders_behind_link.get(folder) {
-            return *known;
+    /// Inspects files, several at a time, and adds the contents that were read to the batch.
+    fn inspect_all<'p>(
+        &mut self,
+        mut paths: Vec<PathToInspect<'p>>,
+        contents: &mut BTreeMap<&'p [u8], CurrentContent>,
+    ) {
+        let root = WorktreeRoot::open(self.request.root);
+        while !paths.is_empty() {
+            let limits = ReadLimits {
+                file: self.limits.file,
+                snapshot: self.limits.snapshot,
+                room: self.limits.snapshot.saturating_sub(self.added_bytes),
+                batch: AtomicU64::new(BATCH as u64),
+                deadline: self.deadline,
+            };
+            let inspected = parallel::map(&paths, |path| path.inspect(&root, &limits));
+            let mut later = Vec::new();
+            for (path, inspected) in paths.into_iter().zip(inspected) {
+                let content = match inspected {
+                    Inspected::Known(content) => content,
+                    Inspected::Read(read) => self.add_read(read),
+                    Inspected::NoTime => {
+                        self.is_complete = false;
+                        CurrentContent::new(FileContent::omitted(NO_TIME, None))
+                    }
+                    Inspected::BatchIsFull => {
+                        later.push(path);
+                        continue;
+                    }
+                };
+                contents.insert(path.path, content);
+            }
+            paths = later;
         }
-        let is_behind = file::is_behind_link(self.request.root, path);
-        self.folders_behind_link.insert(folder.to_vec(), is_behind);
-        is_behind
     }
 
-    fn read_file(&mut self, path: &[u8], full: &Path) -> (FileContent, Option<Signature>) {
-        if file::may_hold_secrets(path) {
-            return (FileContent::omitted(SECRET_REASON, None), None);
+    /// Adds a file that was read to the batch.
+    fn add_read(&mut self, read: ReadFile) -> CurrentContent {
+        let changed_at = Some(read.signature.changed_ms());
+        if let Err(now) = self.add(read.bytes) {
+            return CurrentContent { now, signature: None, changed_at };
         }
-        if Instant::now() >= self.deadline {
-            self.is_complete = false;
-            return (FileContent::omitted(NO_TIME, None), None);
-        }
-        let read = match file::read(full, self.limits.file) {
-            Ok(read) => read,
-            Err(omitted) => return (omitted, None),
-        };
-        if let Err(omitted) = self.add(read.bytes) {
-            return (omitted, None);
-        }
-        let now = self.request.now.saturating_mul(1_000_000);
-        let signature = (!read.signature.is_recent(now)).then_some(read.signature);
-        (read.content, signature)
+        let time = self.request.now.saturating_mul(1_000_000);
+        let signature = (!read.signature.is_recent(time)).then_some(read.signature);
+        CurrentContent { now: read.content, signature, changed_at }
     }
 
     /// Adds a content to the batch.
-    fn add(&mut self, bytes: Vec<u8>) -> Result<(), FileContent> {
+    pub(super) fn add(&mut self, bytes: Vec<u8>) -> Result<(), FileContent> {
         let size = bytes.len() as u64;
         if self.added_bytes.saturating_add(size) > self.limits.snapshot {
-            let limit = crate::fs::bounded::format_limit(self.limits.snapshot);
-            return Err(FileContent::omitted(format!("the snapshot is larger than {limit}"), Some(size)));
+            return Err(inspect::over_snapshot_limit(self.limits.snapshot, size));
         }
         self.added_bytes += size;
         self.batch.bytes += bytes.len();
@@ -369,111 +381,7 @@ impl<'a, 's> EntryLister<'a, 's> {
         let commit = commit.or_else(|| moved.or(committed).map(|object| object.name.clone()));
         commit.map(|commit| FileContent::Submodule { commit })
     }
-
-    /// Who made the last change of a path.
-    fn attribute(
-        &self,
-        path: &[u8],
-        now: &FileContent,
-        signature: Option<&Signature>,
-        old: Option<&CachedEntry>,
-    ) -> LastChange {
-        let is_unread = matches!(now, FileContent::Omitted { reason, .. } if reason == NO_TIME);
-        if let Some(old) = old.filter(|old| old.entry.now == *now || is_unread) {
-            return old.entry.change.clone();
-        }
-        let by = self.author(path, now, signature);
-        LastChange::after(old.map(|old| &old.entry.change), self.request.now, by)
-    }
-
-    /// The run whose tool changed a path: it reported this content, or the path changed while its tool ran.
-    fn author(&self, path: &[u8], now: &FileContent, signature: Option<&Signature>) -> Option<RunId> {
-        let reported = &self.request.reported;
-        let is_reported = |(reported, blob): &(Vec<u8>, Option<BlobId>)| {
-            reported == path && (blob.is_some() && *blob == now.blob())
-        };
-        if let (Some(run), true) = (self.request.run, reported.iter().any(is_reported)) {
-            return Some(run.clone());
-        }
-        let full = self.request.root.join(file::path_of(path));
-        let changed_at =
-            signature.map(Signature::changed_ms).or_else(|| last_change(&full, self.request.root))?;
-        // A file system's clock may be coarser than the system's.
-        const SLACK: i64 = 20;
-        let during = |window: &&ToolWindow| {
-            (window.from.saturating_sub(SLACK)..=window.to.saturating_add(SLACK)).contains(&changed_at)
-        };
-        self.windows.iter().rev().find(during).map(|window| window.run.clone())
-    }
-
-    /// Whether an untracked file was created after the previous snapshot, as far as the file system knows. A file
-    /// that is older was ignored or left out then.
-    fn is_new(&self, path: &[u8]) -> bool {
-        const SLACK: i64 = 50;
-        let Some(before) = self.before.filter(|before| !before.left_out) else { return false };
-        let about = std::fs::symlink_metadata(self.request.root.join(file::path_of(path)));
-        let created = about.and_then(|about| about.created()).ok();
-        let created = created.and_then(|time| jiff::Timestamp::try_from(time).ok());
-        created.is_none_or(|time| time.as_millisecond() + SLACK >= before.taken_at)
-    }
-
-    /// Adds the contents that newly listed paths had before: in the commit of the previous snapshot.
-    fn add_previous_contents(
-        &mut self,
-        new: &[Vec<u8>],
-        paths: &BTreeMap<&[u8], PathFacts<'_>>,
-        entries: &mut BTreeMap<Vec<u8>, CachedEntry>,
-    ) {
-        let taken_at = self.before.map_or(0, |before| before.taken_at);
-        let mut wanted = Vec::new();
-        for path in new {
-            let (Some(facts), Some(cached)) = (paths.get(&path[..]), entries.get_mut(path)) else { continue };
-            let committed = match (facts.moved, facts.changed) {
-                (Some(moved), _) => moved.before.as_ref(),
-                (None, Some(changed)) => changed.committed.as_ref(),
-                (None, None) => None,
-            };
-            let is_sparse = is_not_checked_out(&cached.entry.now);
-            cached.entry.was = match committed {
-                _ if is_sparse => cached.entry.now.clone(),
-                Some(object) => {
-                    wanted.push(Wanted { path: path.clone(), object: object.clone() });
-                    continue;
-                }
-                // It did not change since the previous snapshot, so it was ignored until now.
-                None if cached.signature.is_some_and(|signature| signature.changed_ms() < taken_at) => {
-                    cached.entry.now.clone()
-                }
-                None if self.request.repository.is_some() && self.is_new(path) => FileContent::Absent,
-                None if self.request.repository.is_some() => FileContent::omitted(NOT_LISTED, None),
-                None if is_watched(self.request, path) => FileContent::Absent,
-                None => continue,
-            };
-        }
-        if wanted.is_empty() {
-            return;
-        }
-        let contents = match self.git() {
-            Ok(git) => committed::read(&git, &wanted, self.limits.file, self.deadline),
-            Err(why) => {
-                let omitted = FileContent::omitted(why, None);
-                wanted.iter().map(|_| (omitted.clone(), Vec::new())).collect()
-            }
-        };
-        for (file, (content, bytes)) in wanted.into_iter().zip(contents) {
-            let content = match (&content, content.blob().is_some()) {
-                (_, true) => self.add(bytes).err().unwrap_or(content),
-                (_, false) => content,
-            };
-            if let Some(cached) = entries.get_mut(&file.path) {
-                cached.entry.was = content;
-            }
-        }
-    }
 }
-
-/// Why the earlier content of a path is not known that existed before it was listed.
-const NOT_LISTED: &str = "it was not listed then";
 
 /// Why a path that is in the commit, but not in a sparse worktree, has no content.
 const NOT_CHECKED_OUT: &str = "it is not checked out";
@@ -483,16 +391,20 @@ pub(crate) fn is_not_checked_out(content: &FileContent) -> bool {
     matches!(content, FileContent::Omitted { reason, .. } if reason == NOT_CHECKED_OUT)
 }
 
+/// Whether a path that does not exist is in the commit, but not in a sparse worktree.
+fn is_sparse(facts: &PathFacts<'_>, old: Option<&CachedEntry>) -> bool {
+    let was_sparse = old.is_some_and(|old| is_not_checked_out(&old.entry.now));
+    facts.changed.is_none() && facts.moved.map_or(was_sparse, |moved| moved.after.is_some())
+}
+
+/// The content of a path that does not exist.
+pub(super) fn absent(is_sparse: bool) -> FileContent {
+    if is_sparse { FileContent::omitted(NOT_CHECKED_OUT, None) } else { FileContent::Absent }
+}
+
 /// The name of the empty tree, in the format of an object name of this repository.
 fn empty_tree(head: &str) -> &'static str {
     EMPTY_TREE_IDS[usize::from(head.len() > 40)]
-}
-
-/// When a path, or the folder that it was deleted from, last changed.
-fn last_change(path: &Path, root: &Path) -> Option<i64> {
-    let inside = path.ancestors().take_while(|at| at.starts_with(root));
-    let about = inside.into_iter().find_map(|at| std::fs::symlink_metadata(at).ok())?;
-    Some(Signature::of(&about).changed_ms())
 }
 
 /// The files that are part of the work outside git: those in watched folders, and those that agents reported.
@@ -503,9 +415,4 @@ fn outside_git<'a>(request: &'a SnapshotRequest<'_>) -> Vec<&'a [u8]> {
     });
     let reported = request.reported.iter().map(|(path, _)| &path[..]);
     watched.chain(reported).filter(|path| manifest::is_inside(path)).collect()
-}
-
-fn is_watched(request: &SnapshotRequest<'_>, path: &[u8]) -> bool {
-    let is_path = |watched: &PathText| matches!(watched, PathText::Text(text) if text.as_bytes() == path);
-    request.capture.watched.files.iter().any(is_path)
 }

@@ -1,7 +1,7 @@
 //! Reads one file of a worktree for a snapshot. Takes a path and returns its content and a signature that
 //! recognises an unchanged file. Must not block on a pipe, follow a symbolic link, or exceed the size limit.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -68,20 +68,20 @@ pub(super) enum Examined {
     Regular(Signature),
 }
 
-/// Looks at a path without reading the file.
-pub(super) fn examine(path: &Path) -> Examined {
-    let about = match std::fs::symlink_metadata(path) {
+/// Looks at a path without reading the file. `about` is its metadata.
+pub(super) fn examine(path: &Path, about: io::Result<Metadata>) -> Examined {
+    let about = match about {
         Ok(about) => about,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Examined::Absent;
         }
-        Err(e) => return Examined::Special(FileContent::omitted(describe(&e), None)),
+        Err(e) => return Examined::Special(cannot_read(&e)),
     };
     let kind = about.file_type();
     if kind.is_symlink() {
         return Examined::Special(match std::fs::read_link(path) {
             Ok(target) => FileContent::Symlink { target: PathText::of(bytes_of(&target)) },
-            Err(e) => FileContent::omitted(describe(&e), None),
+            Err(e) => cannot_read(&e),
         });
     }
     if kind.is_dir() {
@@ -100,9 +100,13 @@ pub(super) fn is_behind_link(root: &Path, path: &[u8]) -> bool {
     path_of(path).parent().is_some_and(|parent| {
         parent.components().any(|part| {
             folder.push(part);
-            std::fs::symlink_metadata(&folder).is_ok_and(|about| about.is_symlink())
+            is_link(&folder)
         })
     })
+}
+
+pub(super) fn is_link(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink())
 }
 
 /// A file that was read.
@@ -114,33 +118,47 @@ pub(super) struct ReadFile {
 
 /// Reads a regular file of at most `limit` bytes. Fails with the reason why its content is omitted.
 pub(super) fn read(path: &Path, limit: u64) -> Result<ReadFile, FileContent> {
-    const TRIES: u32 = 2;
-    let mut size = None;
-    for _ in 0..TRIES {
-        let mut file = bounded::open(path).map_err(|e| FileContent::omitted(describe(&e), None))?;
-        let before = file.metadata().map_err(|e| FileContent::omitted(describe(&e), None))?;
-        size = Some(before.len());
-        if before.len() > limit {
-            return Err(FileContent::omitted(too_large(limit), size));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or_default());
-        let read = file.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|e| FileContent::omitted(describe(&e), size))?;
-        if bytes.len() as u64 > limit {
-            return Err(FileContent::omitted(too_large(limit), Some(bytes.len() as u64)));
-        }
-        let after = file.metadata().map_err(|e| FileContent::omitted(describe(&e), size))?;
-        let signature = Signature::of(&after);
-        if Signature::of(&before) == signature && bytes.len() as u64 == after.len() {
-            let content = FileContent::File {
-                blob: BlobId::of(&bytes),
-                size: bytes.len() as u64,
-                executable: is_executable(&after),
-            };
-            return Ok(ReadFile { content, bytes, signature });
-        }
+    let open = || bounded::open_with_metadata(path);
+    let (file, about) = open().map_err(|e| cannot_read(&e))?;
+    read_opened(file, &about, limit, open)
+}
+
+/// Reads a regular file that was just opened. `open` opens it again if it changes while it is read.
+pub(super) fn read_opened(
+    mut file: File,
+    about: &Metadata,
+    limit: u64,
+    open: impl FnOnce() -> io::Result<(File, Metadata)>,
+) -> Result<ReadFile, FileContent> {
+    match read_once(&mut file, about, limit)? {
+        Some(read) => return Ok(read),
+        None => drop(file),
     }
-    Err(FileContent::omitted("it changed while it was read", size))
+    let (mut file, about) = open().map_err(|e| cannot_read(&e))?;
+    read_once(&mut file, &about, limit)?
+        .ok_or_else(|| FileContent::omitted("it changed while it was read", Some(about.len())))
+}
+
+/// Reads a file. Returns `None` if it changed in the meantime.
+fn read_once(file: &mut File, before: &Metadata, limit: u64) -> Result<Option<ReadFile>, FileContent> {
+    let size = Some(before.len());
+    if before.len() > limit {
+        return Err(FileContent::omitted(too_large(limit), size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or_default());
+    let read = file.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|e| FileContent::omitted(describe(&e), size))?;
+    if bytes.len() as u64 > limit {
+        return Err(FileContent::omitted(too_large(limit), Some(bytes.len() as u64)));
+    }
+    let after = file.metadata().map_err(|e| FileContent::omitted(describe(&e), size))?;
+    let signature = Signature::of(&after);
+    if Signature::of(before) != signature || bytes.len() as u64 != after.len() {
+        return Ok(None);
+    }
+    let (blob, size) = (BlobId::of(&bytes), bytes.len() as u64);
+    let content = FileContent::File { blob, size, executable: is_executable(&after) };
+    Ok(Some(ReadFile { content, bytes, signature }))
 }
 
 pub(super) fn too_large(limit: u64) -> String {
@@ -156,6 +174,11 @@ fn is_executable(about: &Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_executable(_: &Metadata) -> bool {
     false
+}
+
+/// The content of a file that cannot be opened.
+pub(super) fn cannot_read(error: &io::Error) -> FileContent {
+    FileContent::omitted(describe(error), None)
 }
 
 fn describe(error: &io::Error) -> String {
@@ -255,6 +278,7 @@ mod tests {
         std::os::unix::fs::symlink("file", at("link")).unwrap();
         let mode = rustix::fs::Mode::RUSR;
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let examine = |path: &Path| examine(path, std::fs::symlink_metadata(path));
         assert!(matches!(examine(&at("none")), Examined::Absent));
         assert!(matches!(examine(dir.path()), Examined::Absent));
         assert!(matches!(examine(&at("link")), Examined::Special(FileContent::Symlink { .. })));

@@ -2,11 +2,14 @@
 //! is not known yet, and returns a manifest. Contents go to the caller, which stores them. Must not write to the
 //! worktree or the repository, follow a symbolic link, block, or exceed its limits.
 
+mod attribution;
 mod cache;
 mod committed;
 mod entries;
 mod file;
+mod inspect;
 pub(crate) mod manifest;
+mod previous_contents;
 mod take;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +71,7 @@ pub(crate) fn state_of(root: &Path, path: &[u8]) -> Option<FileContent> {
         return Some(FileContent::Absent);
     }
     let full = root.join(file::path_of(path));
-    match file::examine(&full) {
+    match file::examine(&full, std::fs::symlink_metadata(&full)) {
         file::Examined::Absent => Some(FileContent::Absent),
         file::Examined::Special(content) => Some(content),
         file::Examined::Regular(_) => file::read(&full, u64::MAX - 1).ok().map(|read| read.content),

@@ -10,6 +10,7 @@ use zstd::zstd_safe::{self, CCtx, DCtx};
 
 use super::{BLOB_LIMIT, Damage, Part, StoreError};
 use crate::model::BlobId;
+use crate::parallel;
 
 const LEVEL: i32 = 3;
 
@@ -25,7 +26,8 @@ pub(crate) fn identify<'a>(contents: &[&'a [u8]]) -> Result<Vec<(BlobId, &'a [u8
         return Err(StoreError::Rules("a blob is larger than 64 MiB"));
     }
     let mut seen = HashSet::new();
-    let all = contents.iter().map(|content| (BlobId::of(content), *content));
+    let ids = parallel::map(contents, |content| BlobId::of(content));
+    let all = ids.into_iter().zip(contents.iter().copied());
     Ok(all.filter(|(id, _)| seen.insert(*id)).collect())
 }
 
@@ -46,30 +48,10 @@ pub(crate) fn compress_if_smaller(content: &[u8]) -> io::Result<Cow<'_, [u8]>> {
     Ok(if frame.len() < content.len() { Cow::Owned(frame) } else { Cow::Borrowed(content) })
 }
 
-/// Contents with more bytes than this are compressed by several threads.
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-const PARALLEL_FROM: usize = 128 << 10;
-
 /// Compresses several contents, each as `compress_if_smaller` does. The result has the same order.
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 pub(crate) fn compress_all<'a>(contents: &[&'a [u8]]) -> io::Result<Vec<Cow<'a, [u8]>>> {
-    const MAX_THREADS: usize = 4;
-    let one_by_one = |part: &[&'a [u8]]| part.iter().map(|content| compress_if_smaller(content)).collect();
-    let bytes: usize = contents.iter().map(|content| content.len()).sum();
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_THREADS));
-    if bytes < PARALLEL_FROM || threads < 2 {
-        return one_by_one(contents);
-    }
-    std::thread::scope(|scope| {
-        let parts = contents.chunks(contents.len().div_ceil(threads));
-        let workers: Vec<_> = parts.map(|part| (part, scope.spawn(move || one_by_one(part)))).collect();
-        let mut compressed = Vec::with_capacity(contents.len());
-        for (part, worker) in workers {
-            let done: io::Result<Vec<_>> = worker.join().unwrap_or_else(|_| one_by_one(part));
-            compressed.extend(done?);
-        }
-        Ok(compressed)
-    })
+    parallel::map(contents, |content| compress_if_smaller(content)).into_iter().collect()
 }
 
 /// Restores what `compress_if_smaller` returned for a content of `size` bytes.

@@ -22,19 +22,31 @@ use crate::store::blob_codec;
 use crate::store::blob_folder::BlobFolder;
 use crate::store::{BlobEntry, StoreError};
 
-/// The blobs among `ids` whose content is missing. A blob with a damaged row counts as missing, so that it
-/// can be stored again.
+/// The blobs among `ids` whose content is missing.
 pub(super) fn find_missing(tx: &Connection, folder: &BlobFolder, ids: &[BlobId]) -> Result<Vec<BlobId>> {
+    Ok(find_missing_rows(tx, folder, ids)?.into_iter().map(|missing| missing.id).collect())
+}
+
+/// A blob whose content is missing.
+struct MissingBlob {
+    id: BlobId,
+    /// Whether its row is damaged or its file is missing, so that the total size already includes it.
+    is_counted: bool,
+}
+
+/// Like `find_missing`. A blob with a damaged row counts as missing, so that it can be stored again.
+fn find_missing_rows(tx: &Connection, folder: &BlobFolder, ids: &[BlobId]) -> Result<Vec<MissingBlob>> {
     let mut missing = Vec::new();
     for id in ids {
-        let there = match rows::find(tx, id)? {
-            Some(Ok(BlobRow { place: Place::Pack { .. }, .. })) => true,
-            Some(Ok(BlobRow { place: Place::File, length, .. })) => folder.length(id) == Some(length),
-            Some(Ok(BlobRow { place: Place::Evicted, .. }) | Err(_)) | None => false,
+        let is_counted = match rows::find(tx, id)? {
+            Some(Ok(BlobRow { place: Place::Pack { .. }, .. })) => continue,
+            Some(Ok(BlobRow { place: Place::File, length, .. })) if folder.length(id) == Some(length) => {
+                continue;
+            }
+            Some(Ok(BlobRow { place: Place::File, .. }) | Err(_)) => true,
+            Some(Ok(BlobRow { place: Place::Evicted, .. })) | None => false,
         };
-        if !there {
-            missing.push(*id);
-        }
+        missing.push(MissingBlob { id: *id, is_counted });
     }
     Ok(missing)
 }

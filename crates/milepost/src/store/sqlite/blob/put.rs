@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 
 use super::rows::{self, BlobRow, PackWriter, Place};
-use super::{SqliteStore, StoreResult, find_missing};
+use super::{MissingBlob, SqliteStore, StoreResult, find_missing_rows};
 use crate::model::BlobId;
 use crate::store::blob_codec;
 use crate::store::sqlite::transact::{Outcome, transact};
@@ -37,13 +37,20 @@ pub(in crate::store::sqlite) fn put(store: &SqliteStore, contents: &[&[u8]]) -> 
     let _lock = store.lock_or_create()?;
     store.with_writable(|db| {
         let stored = transact(store, db, &mut |tx, _, _| {
-            let missing = find_missing(tx, &store.blob_folder(), &ids).map_err(|e| store.write_error(e))?;
+            let missing =
+                find_missing_rows(tx, &store.blob_folder(), &ids).map_err(|e| store.write_error(e))?;
             // A collection may have removed more blobs since they were looked up.
-            for id in &missing {
+            for MissingBlob { id, .. } in &missing {
                 compress(store, &by_id, &mut compressed, id)?;
             }
-            let new = missing.iter().map(|id| (*id, &*compressed[id], by_id[id].len() as u64));
-            Ok(if add(store, tx, new)? { Outcome::Unsynced(()) } else { Outcome::Unchanged(()) })
+            let is_total_known = !missing.iter().any(|missing| missing.is_counted);
+            let new =
+                missing.iter().map(|MissingBlob { id, .. }| (*id, &*compressed[id], by_id[id].len() as u64));
+            Ok(if add(store, tx, new, is_total_known)? {
+                Outcome::Unsynced(())
+            } else {
+                Outcome::Unchanged(())
+            })
         });
         db.after_unsynced_commit();
         stored
@@ -64,21 +71,19 @@ fn compress<'a>(
     Ok(())
 }
 
-/// Adds blobs that the store does not have: ids, stored bytes, and sizes of the contents. Returns whether there
-/// were any.
+/// Adds blobs that the store does not have: ids, stored bytes, and sizes of the contents. `is_total_known` is false
+/// if the stored total already includes one of them. Returns whether there were any.
 fn add<'a>(
     store: &SqliteStore,
     tx: &Connection,
     blobs: impl Iterator<Item = (BlobId, &'a [u8], u64)>,
+    is_total_known: bool,
 ) -> StoreResult<bool> {
     let failed = |e| store.write_error(e);
     let folder = store.blob_folder();
     let (mut packs, mut files, mut added) = (PackWriter::new(tx), Vec::new(), 0);
-    let (mut count, mut replaces) = (0_u64, false);
+    let mut count = 0_u64;
     for (id, stored, size) in blobs {
-        // A row that is damaged or whose file is missing is already part of the counter.
-        let old = rows::find(tx, &id).map_err(failed)?;
-        replaces |= old.is_some_and(|old| !old.is_ok_and(|old| old.place == Place::Evicted));
         let length = stored.len() as u64;
         if stored.len() > LARGE {
             folder.write(&id, stored).map_err(|e| store.io_error(e))?;
@@ -96,7 +101,7 @@ fn add<'a>(
     }
     packs.finish().map_err(failed)?;
     if count > 0 {
-        let known = rows::counter(tx).map_err(failed)?.filter(|_| !replaces);
+        let known = rows::counter(tx).map_err(failed)?.filter(|_| is_total_known);
         let total = known.map_or_else(|| rows::sum_bytes(tx), |total| Ok(total.saturating_add(added)));
         total.and_then(|total| rows::set_counter(tx, total)).map_err(failed)?;
     }
