@@ -69,10 +69,10 @@ pub use diff::{FieldChange, FileChanges};
 pub use engine::{
     CheckpointList, CheckpointState, CopyReport, DamagedFile, Diff, EventList, FailedOutcome, FilePatches,
     Files, GitCounts, KeptFile, ListQuery, ListedCheckpoint, MarkChange, Milepost, PlannedFile, PruneAction,
-    PruneFailure, PruneOptions, PruneReport, PruneStep, Reference, RestoreAction, RestoreOptions,
-    RestorePlan, RestoreReport, RestoreScope, RunDetail, RunSummary, RunsQuery, Save, Saved, SessionSummary,
-    Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, UndoPoint, VerifyReport, VerifyScope,
-    Worktree,
+    PruneFailure, PruneOptions, PruneReport, PruneStep, PurgeReport, Reference, RestoreAction,
+    RestoreOptions, RestorePlan, RestoreReport, RestoreScope, RunDetail, RunSummary, RunsQuery, Save, Saved,
+    SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, UndoPoint, VerifyReport,
+    VerifyScope, Worktree,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};

@@ -28,6 +28,7 @@ mod mark;
 mod mcp;
 mod note;
 mod prune;
+mod purge;
 mod record;
 mod rerun;
 mod restore;
@@ -145,6 +146,7 @@ commands! {
         Verify(verify::VerifyArgs),
         Doctor(doctor::DoctorArgs),
         Prune(prune::PruneArgs),
+        Purge(purge::PurgeArgs),
         Delete(delete::DeleteArgs),
     }
     "Moving data" {

@@ -30,10 +30,11 @@ const REPLY_LIMIT: usize = 8 * 1024;
 const DETAIL_LIMIT: usize = 500;
 /// Maximum size of a recorded path, in bytes.
 const PATH_LIMIT: usize = 4096;
-/// Maximum time that a hook spends reading the workspace and the transcript.
-const READ_TIME: Duration = Duration::from_secs(2);
-/// The same for a hook after a tool, of which there are many in a turn.
-const TOOL_READ_TIME: Duration = Duration::from_millis(200);
+/// Maximum time that a hook spends reading the workspace and the transcript. A hook has 2 s, of which the rest is
+/// for stopping git and saving.
+const READ_TIME: Duration = Duration::from_millis(1_800);
+/// The same for a hook after a tool, of which there are many in a turn, and which has 0.2 s.
+const TOOL_READ_TIME: Duration = Duration::from_millis(150);
 
 /// Which files a hook stores.
 enum FilesToStore {

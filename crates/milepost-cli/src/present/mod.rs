@@ -21,6 +21,7 @@ pub(crate) mod one_of;
 mod pager;
 pub(crate) mod patch;
 pub(crate) mod prune;
+pub(crate) mod purge;
 pub(crate) mod reference;
 pub(crate) mod restore;
 pub(crate) mod resume;

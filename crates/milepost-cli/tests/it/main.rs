@@ -23,6 +23,7 @@ mod exact;
 mod files;
 #[cfg(unix)]
 mod files_abuse;
+mod files_purge;
 mod foreign;
 mod handover;
 mod hook;

@@ -7,26 +7,26 @@ use super::Milepost;
 use super::lookup::PAGE;
 use super::restore::UNDO_POINTS;
 use crate::Error;
-use crate::model::{BlobId, Item, RunRecord};
+use crate::model::{BlobId, FileRef, Item, RunRecord};
 use crate::snapshot::manifest::{self, ManifestHeader, SeriesId, UNDO_PREFIX};
 use crate::store::{CollectReport, Damage, HeaderQuery, LiveBlobs, Part, Row, RunQuery, Store, StoreError};
 
 /// One manifest: its base, its series, and the contents of each path that it lists.
-struct Parsed {
+pub(super) struct Parsed {
     base: Option<BlobId>,
     series: SeriesId,
-    paths: Vec<(Vec<u8>, [Option<BlobId>; 2])>,
+    pub(super) paths: Vec<(Vec<u8>, [Option<BlobId>; 2])>,
 }
 
 /// The blobs that manifests refer to, each manifest parsed once.
 #[derive(Default)]
-struct References {
+pub(super) struct References {
     parsed: HashMap<BlobId, Parsed>,
 }
 
 impl References {
     /// Parses a manifest; returns `None` if it is missing or damaged.
-    fn of(&mut self, store: &dyn Store, id: &BlobId) -> Result<Option<&Parsed>, StoreError> {
+    pub(super) fn of(&mut self, store: &dyn Store, id: &BlobId) -> Result<Option<&Parsed>, StoreError> {
         if !self.parsed.contains_key(id) {
             let bytes = match store.blob(id) {
                 Ok(bytes) => bytes,
@@ -48,6 +48,20 @@ impl References {
     /// The series of a manifest.
     fn series(&mut self, store: &dyn Store, id: &BlobId) -> Result<Option<SeriesId>, StoreError> {
         Ok(self.of(store, id)?.map(|parsed| parsed.series.clone()))
+    }
+
+    /// Every manifest that something refers to, and those that they are based on.
+    pub(super) fn all(&mut self, store: &dyn Store, roots: &Roots) -> Result<HashSet<BlobId>, StoreError> {
+        let named = roots.checkpoints.iter().map(|(_, id)| id);
+        let named = named.chain(&roots.pending).chain(roots.series.iter().map(|(_, id)| id));
+        let mut all = HashSet::new();
+        for id in named {
+            let mut next = Some(*id);
+            while let Some(id) = next.filter(|id| all.insert(*id)) {
+                next = self.of(store, &id)?.and_then(|parsed| parsed.base);
+            }
+        }
+        Ok(all)
     }
 
     /// Adds a manifest, those that it is based on, and the contents that it lists. `live` are manifests that
@@ -84,27 +98,27 @@ impl References {
 
 /// What keeps blobs: the manifests of checkpoints in the order of their stamps, and everything else.
 #[derive(Default)]
-struct Roots {
+pub(super) struct Roots {
     /// The manifests of checkpoints, with their stamps.
     checkpoints: Vec<(u64, BlobId)>,
     /// Manifests of restore points that no checkpoint contains yet.
     pending: Vec<BlobId>,
-    /// Contents that pending items refer to.
-    contents: Vec<BlobId>,
+    /// Contents that pending items refer to, with the paths of their files.
+    pub(super) contents: Vec<(String, BlobId)>,
     /// Values of attachments, which are never evicted.
-    attached: Vec<BlobId>,
+    pub(super) attached: Vec<BlobId>,
     /// The newest manifest of each series, and what undo points need.
     series: Vec<(String, BlobId)>,
 }
 
 impl Roots {
-    fn read(store: &dyn Store) -> Result<Self, StoreError> {
+    pub(super) fn read(store: &dyn Store) -> Result<Self, StoreError> {
         let mut roots = Self { series: store.blob_roots()?, ..Self::default() };
         for row in store.runs(&RunQuery::default())? {
             let Some(stored) = store.run(&row.run_id)? else { continue };
             for item in &stored.items {
                 match item {
-                    Item::File(file) => roots.contents.extend(file.blob),
+                    Item::File(file) => roots.contents.extend(content_of(file)),
                     Item::RestorePoint(point) => roots.pending.push(point.manifest),
                     _ => {}
                 }
@@ -138,10 +152,20 @@ impl Roots {
         Ok(roots)
     }
 
+    /// The blobs in use that no manifest lists.
+    fn unlisted(&self) -> impl Iterator<Item = BlobId> {
+        self.contents.iter().map(|(_, id)| *id).chain(self.attached.iter().copied())
+    }
+
     fn add_record(&mut self, record: &RunRecord) {
-        self.contents.extend(record.working.files.iter().filter_map(|file| file.blob));
+        self.contents.extend(record.working.files.iter().filter_map(content_of));
         self.pending.extend(record.working.restore_points.iter().map(|point| point.manifest));
     }
+}
+
+/// The path and the stored content of a reported file.
+fn content_of(file: &FileRef) -> Option<(String, BlobId)> {
+    Some((file.path.clone(), file.blob?))
 }
 
 impl Milepost {
@@ -181,7 +205,8 @@ impl Milepost {
     }
 }
 
-fn find_live(
+/// Decides which contents a collection keeps, and which ones it evicts if there is a limit.
+pub(super) fn find_live(
     store: &dyn Store,
     roots: &Roots,
     references: &mut References,
@@ -210,7 +235,7 @@ fn find_live(
     for id in &listed {
         references.add(store, id, &listed, &mut manifests, &mut contents)?;
     }
-    contents.extend(roots.contents.iter().chain(&roots.attached));
+    contents.extend(roots.unlisted());
     if let Some(most) = most {
         live.evict = evicted(store, roots, references, &contents, most)?;
     }
@@ -257,7 +282,7 @@ fn evicted(
     for id in roots.series.iter().map(|(_, id)| id).chain(&roots.pending) {
         references.add(store, id, &none, &mut manifests, &mut kept)?;
     }
-    kept.extend(roots.contents.iter().chain(&roots.attached));
+    kept.extend(roots.unlisted());
     let mut used: u64 = kept.iter().chain(&manifests).map(size).sum();
     // Newest first: keep the contents of each snapshot while they fit.
     for (_, id) in roots.checkpoints.iter().rev() {

@@ -27,7 +27,9 @@ pub use types::{
     Before, Conflict, ConflictReason, ContentError, ContentSource, FileChange, FileState, Fingerprint,
     Outcome, RestoreError, RestoreMeta,
 };
-pub use undo::{UndoPlan, UndoPoint, referenced_blobs, remove_undo_point, undo_plan, undo_points};
+pub use undo::{
+    UndoPlan, UndoPoint, referenced_blobs, remove_aside, remove_undo_point, undo_plan, undo_points,
+};
 
 use crate::fs::{atomic, if_exists};
 use crate::model::PathText;

@@ -107,6 +107,36 @@ pub fn remove_undo_point(target: &RestoreTarget, id: &str) -> Result<(), Restore
     atomic::sync_folder(&target.journal_folder).map_err(fail)
 }
 
+/// Removes files that restores moved aside from wanted paths. An undo then cannot bring them back. Returns their
+/// number.
+pub fn remove_aside(
+    target: &RestoreTarget,
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+    dry_run: bool,
+) -> Result<u64, RestoreError> {
+    let mut removed = 0;
+    if !target.journal_folder.exists() {
+        return Ok(removed);
+    }
+    let _lock = Lock::acquire(&target.journal_folder)?;
+    for (_, folder) in restore_folders(&target.journal_folder)? {
+        let Some(journal) = Journal::read(&folder.join(UNDO))? else { continue };
+        for (n, change) in journal.record.changes.iter().enumerate() {
+            let is_wanted = change.path.to_bytes().is_some_and(|path| is_wanted(&path));
+            let aside = folder.join(ASIDE).join(n.to_string());
+            if !is_wanted || aside.symlink_metadata().is_err() {
+                continue;
+            }
+            removed += 1;
+            if !dry_run {
+                let fail = |e| RestoreError::io("remove", aside.display().to_string())(e);
+                if_exists(fs::remove_file(&aside)).map_err(fail)?;
+            }
+        }
+    }
+    Ok(removed)
+}
+
 /// The blobs that undo points and an unfinished restore need. The store must not remove them.
 pub fn referenced_blobs(target: &RestoreTarget) -> Result<BTreeSet<BlobId>, RestoreError> {
     let mut blobs = BTreeSet::new();

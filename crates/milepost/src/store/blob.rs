@@ -40,6 +40,9 @@ pub struct LiveBlobs {
     pub evict: HashSet<BlobId>,
     /// Named roots to remove.
     pub drop_roots: Vec<String>,
+    /// Whether no byte of a removed content may stay in the store's files. Otherwise a store may leave removed
+    /// bytes until the space is used again.
+    pub erase: bool,
 }
 
 /// Decides which blobs a collection keeps. The store calls it while it holds the writers' lock. It may read

@@ -97,7 +97,7 @@ impl ContentSource for StoreSource<'_> {
 }
 
 impl Worktree<'_> {
-    fn target(&self) -> RestoreTarget {
+    pub(super) fn target(&self) -> RestoreTarget {
         let folder =
             crate::snapshot::restore_folder(&self.root, self.repository.as_ref(), &self.milepost.address);
         RestoreTarget::new(self.root.clone(), folder)

@@ -32,6 +32,9 @@ pub(in crate::store::sqlite) fn collect(
     let live = find_live()?;
     let folder = store.blob_folder();
     store.with_writable(|db| {
+        if live.erase {
+            overwrite_deleted(db.connection(), true).map_err(|e| store.write_error(e))?;
+        }
         let collected = transact(store, db, &mut |tx, _, base| {
             let collected = remove(tx, &live).map_err(|e| store.write_error(e))?;
             Ok(if collected.is_changed {
@@ -39,7 +42,12 @@ pub(in crate::store::sqlite) fn collect(
             } else {
                 Outcome::Unchanged(collected)
             })
-        })?;
+        });
+        if live.erase {
+            // A failure only makes later deletions slower.
+            let _ = overwrite_deleted(db.connection(), false);
+        }
+        let collected = collected?;
         // The blobs are already removed. What fails from here on is repeated by maintenance.
         for id in &collected.files {
             let _ = folder.remove(id);
@@ -49,6 +57,11 @@ pub(in crate::store::sqlite) fn collect(
         }
         Ok(collected.report)
     })
+}
+
+/// Selects whether SQLite overwrites deleted bytes with zeros.
+fn overwrite_deleted(connection: &Connection, on: bool) -> Result<()> {
+    connection.query_row(&format!("PRAGMA secure_delete = {}", u8::from(on)), [], |_| Ok(()))
 }
 
 fn remove(tx: &Connection, live: &LiveBlobs) -> Result<Collected> {
@@ -86,21 +99,28 @@ fn remove(tx: &Connection, live: &LiveBlobs) -> Result<Collected> {
         collected.is_changed |= rows::drop_root(tx, name)?;
     }
     if collected.is_changed {
-        rewrite_packs(tx, &kept, &uncertain)?;
+        rewrite_packs(tx, &kept, &uncertain, live.erase)?;
         rows::set_counter(tx, rows::sum_bytes(tx)?)?;
     }
     Ok(collected)
 }
 
-/// Deletes packs without blobs in use, and moves blobs out of packs with much unused space.
-fn rewrite_packs(tx: &Connection, kept: &HashMap<i64, Vec<BlobRow>>, uncertain: &HashSet<i64>) -> Result<()> {
+/// Deletes packs without blobs in use, and moves blobs out of packs with much unused space, or with any if
+/// removed contents are erased.
+fn rewrite_packs(
+    tx: &Connection,
+    kept: &HashMap<i64, Vec<BlobRow>>,
+    uncertain: &HashSet<i64>,
+    erase: bool,
+) -> Result<()> {
     let mut moved = PackWriter::new(tx);
     let mut unused = Vec::new();
     for (n, length) in rows::packs(tx)? {
         let kept = kept.get(&n).map_or(&[][..], Vec::as_slice);
         let used = kept.iter().map(|row| row.length).sum();
         let free = length.saturating_sub(used);
-        if uncertain.contains(&n) || (!kept.is_empty() && free.saturating_mul(UNUSED_PARTS) <= length) {
+        let is_well_used = free.saturating_mul(UNUSED_PARTS) <= length && !(erase && free > 0);
+        if uncertain.contains(&n) || (!kept.is_empty() && is_well_used) {
             continue;
         }
         // Copies damaged bytes too. A pack that is too short stays as it is.
