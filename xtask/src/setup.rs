@@ -1,14 +1,18 @@
 //! `cargo xtask setup`: installs the programs that the tests need, through apt. Does nothing if none is
-//! missing. If it cannot install a program, it prints which tests will be skipped and does not fail.
+//! missing. If it cannot install a program, it prints which tests will be skipped and does not fail. Must not
+//! start a server of the system: tests start private ones.
 
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::shell::{is_installed, is_root, run_program};
 
 /// A program, the package that provides it, and what is skipped without it.
-const NEEDED: [(&str, &str, &str); 13] = [
+const NEEDED: [(&str, &str, &str); 15] = [
     ("git", "git", "the worktree tests and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     (
@@ -26,7 +30,18 @@ const NEEDED: [(&str, &str, &str); 13] = [
     ("jq", "jq", "the examples of the documentation"),
     ("python3", "python3", "the examples of the documentation"),
     ("sqlite3", "sqlite3", "the examples of the documentation"),
+    (
+        "initdb",
+        "postgresql",
+        "the tests of the PostgreSQL store, unless MILEPOST_TEST_POSTGRES names a server",
+    ),
+    ("pgbouncer", "pgbouncer", "the tests of the PostgreSQL store behind a pooler"),
 ];
+
+/// Packages ask this program whether they may start a service. Status 101 means no.
+const SERVICE_POLICY: &str = "/usr/sbin/policy-rc.d";
+/// Makes the package `postgresql` create no cluster, which would start at every boot.
+const CLUSTER_POLICY: &str = "/etc/postgresql-common/createcluster.d/milepost.conf";
 
 pub fn run() -> Result<()> {
     let missing: Vec<_> = NEEDED.iter().filter(|(program, ..)| !is_installed(program)).collect();
@@ -49,6 +64,7 @@ pub fn run() -> Result<()> {
     if let Err(e) = run_program(apt().arg("update")) {
         println!("setup: {e:#}; continuing with the existing package lists");
     }
+    let _services_stay_off = ServicesStayOff::new()?;
     for (program, package, without) in missing {
         match run_program(apt().args(["install", "-y", "--no-install-recommends", package])) {
             Ok(()) => println!("setup: {program} installed"),
@@ -56,4 +72,40 @@ pub fn run() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// While this exists, packages that are installed start no service.
+struct ServicesStayOff {
+    is_ours: bool,
+}
+
+impl ServicesStayOff {
+    fn new() -> Result<Self> {
+        if let Some(folder) = Path::new(CLUSTER_POLICY).parent() {
+            fs::create_dir_all(folder)?;
+            fs::write(CLUSTER_POLICY, "create_main_cluster = false\n")?;
+        }
+        // An existing policy, as in containers, stays as it is.
+        let mut new = fs::OpenOptions::new();
+        match new.write(true).create_new(true).mode(0o755).open(SERVICE_POLICY) {
+            Ok(mut file) => {
+                std::io::Write::write_all(&mut file, b"#!/bin/sh\nexit 101\n")?;
+                Ok(Self { is_ours: true })
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(Self { is_ours: false }),
+            Err(e) => Err(e).with_context(|| format!("cannot create {SERVICE_POLICY}")),
+        }
+    }
+}
+
+impl Drop for ServicesStayOff {
+    fn drop(&mut self) {
+        if self.is_ours
+            && let Err(e) = fs::remove_file(SERVICE_POLICY)
+        {
+            println!(
+                "setup: cannot remove {SERVICE_POLICY} ({e}); packages will start no service until it is gone"
+            );
+        }
+    }
 }

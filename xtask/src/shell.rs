@@ -41,10 +41,13 @@ pub fn read_output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether a program is in a folder of PATH, in `/usr/sbin` or in `/sbin`.
+/// Whether a program is in a folder of PATH, in `/usr/sbin`, in `/sbin`, or where Debian keeps PostgreSQL's
+/// server programs.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let folders = folders.chain(versions.map(|version| version.path().join("bin")));
     folders.into_iter().any(|folder| folder.join(program).is_file())
 }
 
