@@ -81,7 +81,7 @@ impl Pgbouncer {
     fn configure(&self) -> Result<(), ServerError> {
         let (own, server) = (self.folder.display(), self.server.folder.display());
         let (port, user) = (self.server.port, self.user);
-        // `auth_user` looks up the passwords of all other roles.
+        // Short timeouts, so that tests in which the server is down end soon. `auth_user` looks up the passwords of all other roles.
         let ini = format!(
             "[databases]
 * = host={server} port={port}
@@ -89,6 +89,9 @@ impl Pgbouncer {
 pool_mode = transaction
 default_pool_size = 4
 max_client_conn = 200
+query_wait_timeout = 5
+server_login_retry = 1
+server_connect_timeout = 5
 listen_addr =
 listen_port = {SOCKET_PORT}
 unix_socket_dir = {own}
