@@ -11,10 +11,11 @@ use super::Tree;
 use crate::shell::{cargo, read_output};
 
 /// A workspace crate, the workspace crates it may depend on, and those that only its tests may use.
-const CRATES: [(&str, &[&str], &[&str]); 4] = [
+const CRATES: [(&str, &[&str], &[&str]); 5] = [
     ("milepost", &[], &["milepost-testkit"]),
     ("milepost-cli", &["milepost", "milepost-mcp"], &[]),
     ("milepost-mcp", &["milepost"], &[]),
+    ("milepost-postgres", &["milepost"], &["milepost-testkit"]),
     ("milepost-testkit", &["milepost"], &[]),
 ];
 

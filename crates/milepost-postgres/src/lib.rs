@@ -1,0 +1,3 @@
+//! The PostgreSQL store of Milepost.
+
+pub mod connection;
