@@ -25,6 +25,7 @@ const MAX_SOCKET_PATH: usize = 103;
 pub struct ClusterOptions {
     without_fsync: bool,
     tcp: bool,
+    private_only: bool,
     settings: Vec<(String, String)>,
     access_rules: Vec<String>,
     files: Vec<(String, String)>,
@@ -46,6 +47,12 @@ impl ClusterOptions {
     /// Also listens on a free TCP port of 127.0.0.1.
     pub fn tcp(mut self) -> Self {
         self.tcp = true;
+        self
+    }
+
+    /// Refuses an existing server, because the test stops the server or puts something in front of it.
+    pub fn private_only(mut self) -> Self {
+        self.private_only = true;
         self
     }
 
@@ -75,9 +82,13 @@ impl ClusterOptions {
 
     /// Starts the cluster, or uses the existing server if the options need no private one.
     pub fn start(self) -> Result<PrivateCluster, ServerError> {
-        let special = !self.settings.is_empty() || !self.access_rules.is_empty() || !self.files.is_empty();
+        let is_plain = self.settings.is_empty()
+            && self.access_rules.is_empty()
+            && self.files.is_empty()
+            && self.initdb_arguments.is_empty();
         match programs::existing_server() {
-            Some(_) if special || self.tcp => Err(ServerError::Unsupported("configure")),
+            Some(_) if self.private_only => Err(ServerError::Unsupported("stop")),
+            Some(_) if self.tcp || !is_plain => Err(ServerError::Unsupported("configure")),
             Some(url) => Ok(PrivateCluster { kind: Kind::Existing { url }, created: Mutex::default() }),
             None => self.start_private(),
         }

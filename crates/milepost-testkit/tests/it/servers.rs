@@ -56,7 +56,7 @@ fn a_cluster_survives_a_crash_and_a_stop_and_is_removed_at_the_end() {
 
 #[test]
 fn a_standby_follows_and_can_be_promoted() {
-    let Some(primary) = cluster(ClusterOptions::new().without_fsync()) else { return };
+    let Some(primary) = cluster(ClusterOptions::new().without_fsync().private_only()) else { return };
     let standby = primary.standby().unwrap();
     primary.sql("postgres", "CREATE TABLE t (n int)").unwrap();
     wait_until("the standby has the table", || standby.sql("postgres", "SELECT * FROM t").is_ok());
@@ -68,7 +68,7 @@ fn a_standby_follows_and_can_be_promoted() {
 
 #[test]
 fn pgbouncer_pools_by_transaction_and_accepts_every_role() {
-    let Some(cluster) = cluster(ClusterOptions::new().without_fsync()) else { return };
+    let Some(cluster) = cluster(ClusterOptions::new().without_fsync().private_only()) else { return };
     let Ok(pooler) = unless_skipped(Pgbouncer::start(&cluster)).inspect_err(|reason| println!("{reason}"))
     else {
         return;
@@ -92,7 +92,7 @@ fn pgbouncer_pools_by_transaction_and_accepts_every_role() {
 #[test]
 fn nothing_is_left_when_the_test_process_is_killed() {
     if std::env::var_os(CHILD).is_some() {
-        let Some(cluster) = cluster(ClusterOptions::new().without_fsync()) else { return };
+        let Some(cluster) = cluster(ClusterOptions::new().without_fsync().private_only()) else { return };
         let pooler = Pgbouncer::start(&cluster).unwrap();
         println!("\nserver:{}", cluster.socket_folder().unwrap().display());
         println!("process:{}", cluster.sql("postgres", "SELECT pg_backend_pid()").unwrap());
@@ -120,4 +120,15 @@ fn nothing_is_left_when_the_test_process_is_killed() {
     child.wait().unwrap();
     wait_until("the folder is removed", || !Path::new(&folder).exists());
     wait_until("the pooler stops", || psql(&pooler, "SELECT 1").is_err());
+}
+
+#[test]
+fn a_database_of_its_own_is_empty_and_can_be_used() {
+    // The only test here that also runs on an existing server.
+    let Some(cluster) = cluster(ClusterOptions::new().without_fsync()) else { return };
+    let (first, second) = (cluster.create_database().unwrap(), cluster.create_database().unwrap());
+    assert_ne!(first, second);
+    cluster.sql(&first, "CREATE TABLE t ()").unwrap();
+    assert!(cluster.sql(&second, "SELECT * FROM t").is_err());
+    assert_eq!(psql(&cluster.url(&first), "SELECT count(*) FROM t").unwrap(), "0");
 }
