@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,8 +61,9 @@ pub fn connect_with(
             }
         }
     }
-    let none = || ConnectError::TlsSettings { reason: "no host is configured".to_owned() };
-    Err(last.unwrap_or_else(none))
+    let no_host =
+        || ConnectError::Refused { address: settings.address(), reason: "no host is configured".to_owned() };
+    Err(last.unwrap_or_else(no_host))
 }
 
 /// One way to reach a host.
@@ -191,7 +192,8 @@ impl Attempt<'_> {
                 config.connect(connector).and_then(|client| Server::read(client, wanted))
             }
             Endpoint::Socket { folder } => {
-                config.ssl_mode(DriverSslMode::Disable).host_path(folder);
+                config.ssl_mode(DriverSslMode::Disable);
+                set_socket(&mut config, folder);
                 let open = move || config.connect(NoTls).and_then(|client| Server::read(client, wanted));
                 within(limit, open).ok_or_else(timed_out)?
             }
@@ -339,6 +341,17 @@ fn too_old(version: &str) -> Option<String> {
         (number % 10_000).to_string()
     };
     (major < MINIMUM_SERVER_VERSION).then(|| format!("{major}.{minor}"))
+}
+
+#[cfg(unix)]
+fn set_socket(config: &mut Config, folder: &Path) {
+    config.host_path(folder);
+}
+
+/// The driver has no Unix sockets on this platform, so the folder is an unknown host.
+#[cfg(not(unix))]
+fn set_socket(config: &mut Config, folder: &Path) {
+    config.host(&folder.to_string_lossy());
 }
 
 fn socket_name(port: u16) -> String {

@@ -25,7 +25,12 @@ impl Environment {
     pub fn new() -> Self {
         let folders = |names: &[&str]| names.iter().map(PathBuf::from).collect();
         Self {
-            system_folders: folders(&["/etc/postgresql-common", "/etc", "/usr/local/etc"]),
+            // Of the packages for Debian, for Red Hat, and of a build from source.
+            system_folders: folders(&[
+                "/etc/postgresql-common",
+                "/etc/sysconfig/pgsql",
+                "/usr/local/pgsql/etc",
+            ]),
             socket_folders: folders(if cfg!(unix) { &["/var/run/postgresql", "/tmp"] } else { &[] }),
             ..Self::default()
         }

@@ -135,7 +135,7 @@ fn errors_of_later_statements_have_a_kind() {
 
 #[test]
 fn a_crash_of_the_server_is_a_lost_connection() {
-    let options = ClusterOptions::new().without_fsync();
+    let options = ClusterOptions::new().without_fsync().private_only();
     let Ok(cluster) = unless_skipped(options.start()).inspect_err(|reason| println!("{reason}")) else {
         return;
     };

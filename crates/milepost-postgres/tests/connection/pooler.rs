@@ -10,7 +10,7 @@ use crate::fixture::{open, soon, value};
 
 #[test]
 fn errors_are_told_apart_behind_a_pooler() {
-    let started = ClusterOptions::new().without_fsync().start().and_then(|cluster| {
+    let started = ClusterOptions::new().without_fsync().private_only().start().and_then(|cluster| {
         let pooler = Pgbouncer::start(&cluster)?;
         Ok((cluster, pooler))
     });

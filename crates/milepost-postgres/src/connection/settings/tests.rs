@@ -229,3 +229,33 @@ fn the_password_file_is_used_per_host_and_ignored_if_others_can_read_it() {
     environment.variables.insert("PGPASSFILE".into(), "/nonexistent".into());
     assert!(Settings::parse("postgres://a/d", &environment).unwrap().warnings().is_empty());
 }
+
+proptest::proptest! {
+    #[test]
+    fn a_password_survives_encoding_and_is_never_shown(password in "\\PC{6,20}") {
+        let text = format!("postgres://bob:{}@db/team", url::encode(&password));
+        let settings = parsed(&text).unwrap();
+        assert_eq!(settings.hosts()[0].password(), Some(password.as_str()));
+        let quoted = password.replace('\\', r"\\").replace('\'', r"\'");
+        let settings = parsed(&format!("host=db password='{quoted}'")).unwrap();
+        assert_eq!(settings.hosts()[0].password(), Some(password.as_str()));
+        assert!(!format!("{settings} {settings:?}").contains(&password));
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_never_shown(start in "[a-z%/?@:&=#]{0,6}", end in "[a-z%/?@:&=#]{0,6}") {
+        let text = format!("postgres://bob:{start}ZQX{end}@db/team");
+        let shown = match parsed(&text) {
+            Ok(settings) => format!("{settings} {settings:?}"),
+            Err(error) => format!("{error} {error:?}"),
+        };
+        assert!(!shown.contains("ZQX"), "{text}: {shown}");
+    }
+
+    #[test]
+    fn nothing_makes_the_parsers_panic(text in "\\PC{0,60}") {
+        let _ = parsed(&text);
+        let _ = parsed(&format!("postgres://{text}"));
+        let _ = parsed(&format!("host={text}"));
+    }
+}
