@@ -1,4 +1,5 @@
 //! `purge`: contents of files disappear from every checkpoint and from the files of the store.
+#![allow(clippy::disallowed_methods, reason = "the tests write files of the worktree as other programs do")]
 
 use std::path::Path;
 
