@@ -190,6 +190,7 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
             vec![h, h],
         ],
         "undo" => vec![vec!["--list"], vec!["--yes"], vec![h, "--yes"]],
+        "purge" => vec![vec![".", "--dry-run"], vec![".", "--yes"], vec![h, "--yes"]],
         "delete" => vec![vec!["r", "--dry-run"], vec!["r"], vec![h, "--yes"]],
         "verify" => vec![vec![], vec!["r@1"], vec![h]],
         "events" => vec![vec!["--limit", "0"], vec!["--after", h]],
