@@ -72,6 +72,7 @@ fn every_version_is_erased(store: &str) {
     env.run(&["restore", "r@1", "--all", "--dry-run"]).exits(0);
     env.run(&["save", "three", "--run", "r"]).exits(0);
     env.run(&["purge", "../elsewhere", "--yes"]).exits(14);
+    assert!(env.json(&["purge", ".", "--dry-run"])["contents"].as_u64() > Some(0));
 }
 
 #[test]

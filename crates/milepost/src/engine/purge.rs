@@ -87,9 +87,11 @@ impl Worktree<'_> {
 
     fn relative_paths(&self, paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
         let relative = |path: &PathBuf| {
-            inside_root(&self.root, path).ok_or_else(|| Error::FileUnavailable {
+            // The root stands for all files.
+            let all = (*path == self.root).then(Vec::new);
+            all.or_else(|| inside_root(&self.root, path)).ok_or_else(|| Error::FileUnavailable {
                 path: path.display().to_string(),
-                reference: "the store".to_owned(),
+                reference: "any checkpoint".to_owned(),
                 why: "it is outside of the worktree".to_owned(),
             })
         };
