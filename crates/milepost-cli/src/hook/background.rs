@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, output: &Output) -> Result<()> {
     }
     let capture = mp.capture_workspace(&run, &options)?;
     if let Some(taken) = &capture.snapshot {
-        mp.record_changes(&run, &[], &context.run_options(), Some(taken))?;
+        mp.keep_snapshot(&run, taken)?;
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ fn repository(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// An agent's session in a worktree.
-struct AgentAtWork {
+pub(crate) struct AgentAtWork {
     agent: FakeAgent,
     session: &'static str,
     root: PathBuf,
@@ -70,7 +70,7 @@ struct AgentAtWork {
 }
 
 impl AgentAtWork {
-    fn begin(env: &TestEnvironment, root: &Path, session: &'static str) -> Self {
+    pub(crate) fn begin(env: &TestEnvironment, root: &Path, session: &'static str) -> Self {
         let mut agent = FakeAgent::within(env, "claude-code", root);
         begins(&mut agent, session);
         Self { agent, session, root: root.to_owned(), home: env.path("home") }
@@ -80,7 +80,7 @@ impl AgentAtWork {
         format!("claude-code-{}", self.session)
     }
 
-    fn prompt(&mut self, text: &str) {
+    pub(crate) fn prompt(&mut self, text: &str) {
         // Others may work between two turns.
         pause();
         self.agent.hears(self.session, "UserPromptSubmit", json!({ "prompt": text }));
@@ -88,7 +88,7 @@ impl AgentAtWork {
     }
 
     /// Edits a file with the agent's own tool.
-    fn edit(&mut self, name: &str, content: &[u8]) {
+    pub(crate) fn edit(&mut self, name: &str, content: &[u8]) {
         let path = self.root.join(name);
         put(&path, content);
         let input = json!({ "file_path": path, "old_string": "a", "new_string": "b" });
@@ -99,7 +99,7 @@ impl AgentAtWork {
     }
 
     /// Runs a shell command as the agent's tool does.
-    fn shell(&mut self, command: &str) {
+    pub(crate) fn shell(&mut self, command: &str) {
         let begun = Instant::now();
         let done = shell(&self.root, &self.home, command);
         assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
@@ -109,13 +109,13 @@ impl AgentAtWork {
         self.agent.hears(self.session, "PostToolUse", more);
     }
 
-    fn turn_ends(&mut self) {
+    pub(crate) fn turn_ends(&mut self) {
         self.agent.hears(self.session, "Stop", json!({}));
         pause();
     }
 }
 
-fn shell(root: &Path, home: &Path, command: &str) -> std::process::Output {
+pub(crate) fn shell(root: &Path, home: &Path, command: &str) -> std::process::Output {
     let mut bash = Command::new("bash");
     bash.args(["-ec", command]).current_dir(root).env_clear();
     bash.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", home);
@@ -131,7 +131,7 @@ fn pause() {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test's own file")]
-fn put(path: &Path, content: &[u8]) {
+pub(crate) fn put(path: &Path, content: &[u8]) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, content).unwrap();
 }
@@ -153,7 +153,7 @@ fn project(env: &TestEnvironment) -> PathBuf {
 }
 
 /// Saves a checkpoint of a run and returns its number.
-fn checkpoint(env: &TestEnvironment, run: &str, text: &str) -> u64 {
+pub(crate) fn checkpoint(env: &TestEnvironment, run: &str, text: &str) -> u64 {
     env.json(&["save", text, "--run", run])["sequence"].as_u64().unwrap()
 }
 

@@ -23,7 +23,7 @@ fn skipped(env: &TestEnvironment) -> String {
 }
 
 /// A file of the newest checkpoint; `None` if the checkpoint does not have its content.
-fn file_of_latest(env: &TestEnvironment, path: &str) -> Option<String> {
+pub(crate) fn file_of_latest(env: &TestEnvironment, path: &str) -> Option<String> {
     let store = milepost::store::StoreUrl::sqlite(env.project().join(".git/milepost/milepost.db"));
     let options = milepost::store::OpenOptions::new().user_state(Some(env.state()));
     let mp = milepost::Milepost::at(&store, &options).unwrap();
@@ -32,13 +32,13 @@ fn file_of_latest(env: &TestEnvironment, path: &str) -> Option<String> {
     files.read_path(path).ok().map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-fn commit_all(env: &TestEnvironment) {
+pub(crate) fn commit_all(env: &TestEnvironment) {
     env.git(&["add", "-A"]);
     env.git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "all"]);
 }
 
 /// Reports an event of Claude Code, and returns how long the hook took.
-fn hook(env: &TestEnvironment, event: &str, more: Value) -> Duration {
+pub(crate) fn hook(env: &TestEnvironment, event: &str, more: Value) -> Duration {
     let mut payload = json!({ "session_id": "s1", "cwd": env.project(), "hook_event_name": event });
     payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let start = Instant::now();
@@ -47,7 +47,7 @@ fn hook(env: &TestEnvironment, event: &str, more: Value) -> Duration {
 }
 
 /// Reports the end of a shell command.
-fn command_ended(env: &TestEnvironment) -> Duration {
+pub(crate) fn command_ended(env: &TestEnvironment) -> Duration {
     let tool = json!({ "tool_name": "Bash", "tool_input": { "command": "make" }, "tool_response": { "stdout": "" } });
     hook(env, "PostToolUse", tool)
 }

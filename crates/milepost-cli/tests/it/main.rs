@@ -23,7 +23,14 @@ mod exact;
 mod files;
 #[cfg(unix)]
 mod files_abuse;
+#[cfg(unix)]
+mod files_eviction;
+#[cfg(unix)]
+mod files_git;
+#[cfg(unix)]
 mod files_purge;
+#[cfg(target_os = "linux")]
+mod files_worker;
 mod foreign;
 mod handover;
 mod hook;

@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jiff::Timestamp;
+
 use super::Milepost;
 use super::lookup::PAGE;
 use super::restore::UNDO_POINTS;
@@ -53,7 +55,8 @@ impl References {
     /// Every manifest that something refers to, and those that they are based on.
     pub(super) fn all(&mut self, store: &dyn Store, roots: &Roots) -> Result<HashSet<BlobId>, StoreError> {
         let named = roots.checkpoints.iter().map(|(_, id)| id);
-        let named = named.chain(&roots.pending).chain(roots.series.iter().map(|(_, id)| id));
+        let named = named.chain(roots.pending.iter().map(|(_, id)| id));
+        let named = named.chain(roots.series.iter().map(|(_, id)| id));
         let mut all = HashSet::new();
         for id in named {
             let mut next = Some(*id);
@@ -101,8 +104,8 @@ impl References {
 pub(super) struct Roots {
     /// The manifests of checkpoints, with their stamps.
     checkpoints: Vec<(u64, BlobId)>,
-    /// Manifests of restore points that no checkpoint contains yet.
-    pending: Vec<BlobId>,
+    /// Manifests of restore points that no checkpoint contains yet, with their times.
+    pending: Vec<(Timestamp, BlobId)>,
     /// Contents that pending items refer to, with the paths of their files.
     pub(super) contents: Vec<(String, BlobId)>,
     /// Values of attachments, which are never evicted.
@@ -119,7 +122,7 @@ impl Roots {
             for item in &stored.items {
                 match item {
                     Item::File(file) => roots.contents.extend(content_of(file)),
-                    Item::RestorePoint(point) => roots.pending.push(point.manifest),
+                    Item::RestorePoint(point) => roots.pending.push((point.at, point.manifest)),
                     _ => {}
                 }
             }
@@ -149,6 +152,7 @@ impl Roots {
             }
         }
         roots.checkpoints.sort_unstable();
+        roots.pending.sort_unstable();
         Ok(roots)
     }
 
@@ -159,7 +163,7 @@ impl Roots {
 
     fn add_record(&mut self, record: &RunRecord) {
         self.contents.extend(record.working.files.iter().filter_map(content_of));
-        self.pending.extend(record.working.restore_points.iter().map(|point| point.manifest));
+        self.pending.extend(record.working.restore_points.iter().map(|point| (point.at, point.manifest)));
     }
 }
 
@@ -215,7 +219,7 @@ pub(super) fn find_live(
     let (mut manifests, mut contents) = (HashSet::new(), HashSet::new());
     let mut live_series = HashSet::new();
     let mut listed: HashSet<BlobId> = roots.checkpoints.iter().map(|(_, id)| *id).collect();
-    listed.extend(&roots.pending);
+    listed.extend(roots.pending.iter().map(|(_, id)| *id));
     for id in &listed {
         live_series.extend(references.series(store, id)?.map(|series| series.root()));
     }
@@ -279,13 +283,15 @@ fn evicted(
     let size = |id: &BlobId| sizes.get(id).copied().unwrap_or(0);
     let (mut manifests, mut kept) = (HashSet::new(), HashSet::new());
     let none = HashSet::new();
-    for id in roots.series.iter().map(|(_, id)| id).chain(&roots.pending) {
+    for (_, id) in &roots.series {
         references.add(store, id, &none, &mut manifests, &mut kept)?;
     }
     kept.extend(roots.unlisted());
     let mut used: u64 = kept.iter().chain(&manifests).map(size).sum();
-    // Newest first: keep the contents of each snapshot while they fit.
-    for (_, id) in roots.checkpoints.iter().rev() {
+    // Newest first: keep the contents of each snapshot while they fit. A restore point that no checkpoint contains
+    // yet belongs to work in progress, so it counts as newer than all checkpoints.
+    let pending = roots.pending.iter().rev().map(|(_, id)| id);
+    for id in pending.chain(roots.checkpoints.iter().rev().map(|(_, id)| id)) {
         let mut contents = HashSet::new();
         references.add(store, id, &none, &mut manifests, &mut contents)?;
         let new: Vec<_> = contents.into_iter().filter(|id| !kept.contains(id)).collect();

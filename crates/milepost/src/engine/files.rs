@@ -68,6 +68,9 @@ impl std::fmt::Debug for Files<'_> {
     }
 }
 
+/// Why a content is not available that was evicted, or that did not come with a bundle or copy.
+const NOT_IN_STORE: &str = "the store does not have its content";
+
 impl Milepost {
     /// Opens the worktree that contains `folder`, to restore and compare its files.
     pub fn worktree(&self, folder: impl AsRef<Path>) -> Result<Worktree<'_>, Error> {
@@ -292,6 +295,12 @@ impl Files<'_> {
                 (None, None) => FileContent::Absent,
             },
         }
+    }
+
+    /// A content that the store does not have, if git has it.
+    pub(super) fn available(&self, path: &[u8], content: FileContent) -> FileContent {
+        let is_readable = self.read(&content).is_ok() || self.read_committed(path).as_ref() == Some(&content);
+        if is_readable { content } else { FileContent::omitted(NOT_IN_STORE, None) }
     }
 
     fn read_committed(&self, path: &[u8]) -> Option<FileContent> {

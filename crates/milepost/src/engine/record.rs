@@ -55,6 +55,25 @@ impl Milepost {
         }
     }
 
+    /// Adds a snapshot of the files to a run. Unlike a recorded change, it is no sign of life of the run.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn keep_snapshot(&self, run: &RunId, taken: &TakenSnapshot) -> Result<(), Error> {
+        let token = WriteToken::generate();
+        let kept = self.write(run, &mut |view| {
+            let record = view.record.as_ref().filter(|record| !is_committed(record, &token));
+            let Some(record) = record else { return WriteDecision::NoChange };
+            let mut commit = commit_with_token(record.clone(), &token);
+            include_snapshot(&mut commit, taken);
+            WriteDecision::Commit(Box::new(commit))
+        });
+        match kept {
+            // A collection removed the contents before the commit. The next snapshot stores them again.
+            Err(Error::Store(StoreError::BlobsMissing(_))) => taken.forget(),
+            kept => drop(kept?),
+        }
+        Ok(())
+    }
+
     fn record_once(
         &self,
         run: &RunId,

@@ -77,11 +77,19 @@ impl Milepost {
             return Err((why.clone(), overdue));
         }
         self.make_room(files);
-        let taken = snapshotter
-            .take(&request, |worktree| self.newest_manifest(worktree), &mut |contents| {
+        let take = |wanted: &mut u64, is_refused: &mut bool| {
+            let sink = &mut |contents: &[&[u8]]| {
+                *wanted += total_bytes(contents);
+                *is_refused |= self.exceeds_limit(contents);
                 self.put_contents(contents)
-            })
-            .map_err(failed)?;
+            };
+            snapshotter.take(&request, |worktree| self.newest_manifest(worktree), sink).map_err(failed)
+        };
+        let (mut wanted, mut is_refused) = (0, false);
+        let mut taken = take(&mut wanted, &mut is_refused)?;
+        if is_refused && self.has_made_room_for(wanted, files) {
+            taken = take(&mut wanted, &mut is_refused)?;
+        }
         if let Some(manifest) = &taken.manifest {
             self.store.put_blobs(&[manifest]).map_err(|e| failed(e.to_string()))?;
         }
@@ -147,24 +155,35 @@ impl Milepost {
     /// Makes room for a snapshot, if the limit for all contents of the store is nearly reached. This takes a while,
     /// so it is left to callers with enough time.
     fn make_room(&self, files: &SnapshotOptions) {
-        const ENOUGH_TIME: Duration = Duration::from_secs(10);
         let limit = self.settings.store_limits.max_file_bytes;
-        let is_hook = files.deadline.is_some_and(|at| at < Instant::now() + ENOUGH_TIME);
         let is_nearly_full = || self.store.blob_bytes().is_ok_and(|used| used > limit / 10 * 9);
-        if limit > 0 && !is_hook && is_nearly_full() {
+        if limit > 0 && has_time_to_evict(files) && is_nearly_full() {
             let _ = self.evict_files(limit / 10 * 8);
         }
     }
 
+    /// Makes room for contents of this size, which the store refused because there was less left than that.
+    fn has_made_room_for(&self, wanted: u64, files: &SnapshotOptions) -> bool {
+        let limit = self.settings.store_limits.max_file_bytes;
+        let evict = |most: u64| self.evict_files(most).is_ok_and(|report| report.removed > 0);
+        has_time_to_evict(files)
+            && limit.checked_sub(wanted).is_some_and(|rest| evict(rest.min(limit / 10 * 8)))
+    }
+
     /// Stores contents, within the limit for all contents of the store.
     fn put_contents(&self, contents: &[&[u8]]) -> Result<(), String> {
-        let limit = self.settings.store_limits.max_file_bytes;
-        let added = contents.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
-        if limit > 0 && self.store.blob_bytes().is_ok_and(|used| used.saturating_add(added) > limit) {
-            let limit = crate::fs::bounded::format_limit(limit);
+        if self.exceeds_limit(contents) {
+            let limit = crate::fs::bounded::format_limit(self.settings.store_limits.max_file_bytes);
             return Err(format!("all files of the store together reach their limit of {limit}"));
         }
         self.store.put_blobs(contents).map_err(|e| crate::error::error_chain(&e))
+    }
+
+    /// Whether the store would exceed the limit for all contents with these.
+    fn exceeds_limit(&self, contents: &[&[u8]]) -> bool {
+        let limit = self.settings.store_limits.max_file_bytes;
+        let exceeds = |used: u64| used.saturating_add(total_bytes(contents)) > limit;
+        limit > 0 && self.store.blob_bytes().is_ok_and(exceeds)
     }
 
     /// Stores the content of files that a tool has just written, and adds its id to the changes that name
@@ -202,6 +221,16 @@ impl Milepost {
         capture.retake_with = None;
         Ok(())
     }
+}
+
+fn total_bytes(contents: &[&[u8]]) -> u64 {
+    contents.iter().map(|bytes| bytes.len() as u64).sum()
+}
+
+/// Whether a caller has enough time to evict contents. A hook has not.
+fn has_time_to_evict(files: &SnapshotOptions) -> bool {
+    const ENOUGH_TIME: Duration = Duration::from_secs(10);
+    files.deadline.is_none_or(|at| at >= Instant::now() + ENOUGH_TIME)
 }
 
 /// Why a manifest could not be loaded.

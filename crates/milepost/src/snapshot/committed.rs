@@ -241,6 +241,28 @@ pub(super) fn changed_between(
     Ok(moved)
 }
 
+/// The paths among these that are in the index, but that a sparse worktree does not contain.
+pub(super) fn not_checked_out(
+    git: &Git,
+    paths: &[&[u8]],
+    deadline: Instant,
+) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    /// The paths of one command must fit on its command line.
+    const PATHS_AT_ONCE: usize = 200;
+    let mut found = BTreeSet::new();
+    for paths in paths.chunks(PATHS_AT_ONCE) {
+        let args = ["ls-files", "-t", "-z", "--"].map(std::ffi::OsString::from);
+        let paths = paths.iter().map(|path| super::file::path_of(path).as_os_str().to_owned());
+        let done = git.output(args.into_iter().chain(paths), deadline, 16 << 20)?;
+        if !done.status.success() {
+            return Err(GitError::Refused(done.stderr.unwrap_or_else(|| "git ls-files failed".into())));
+        }
+        let listed = done.output.split(|byte| *byte == 0);
+        found.extend(listed.filter_map(|entry| entry.strip_prefix(b"S ")).map(<[u8]>::to_vec));
+    }
+    Ok(found)
+}
+
 /// The paths among these that git ignores.
 pub(super) fn ignored<'a>(
     repository: &Repository,

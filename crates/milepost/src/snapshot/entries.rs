@@ -2,7 +2,7 @@
 //! reads from git what a path contained before it changed for the first time. Takes a capture and the previous
 //! snapshot; contents go to a sink.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
@@ -131,6 +131,7 @@ impl<'a, 's> EntryLister<'a, 's> {
     fn list_entries(&mut self) -> BTreeMap<Vec<u8>, CachedEntry> {
         let moved = self.moved_paths();
         let paths = self.paths_to_list(&moved);
+        let not_checked_out = self.not_checked_out(&paths);
         let before = self.before;
         let known = |path: &[u8]| before.and_then(|before| before.entries.get(path));
         let mut contents: BTreeMap<&[u8], CurrentContent> = BTreeMap::new();
@@ -143,7 +144,7 @@ impl<'a, 's> EntryLister<'a, 's> {
                     path,
                     known: old.and_then(|old| Some((old.signature?, &old.entry.now))),
                     is_ignored: self.is_ignored(facts, old),
-                    is_sparse: is_sparse(facts, old),
+                    is_sparse: is_sparse(facts, old) || not_checked_out.contains(*path),
                 }),
             }
         }
@@ -275,6 +276,37 @@ impl<'a, 's> EntryLister<'a, 's> {
             return Some(FileContent::omitted("it is a repository of its own", None));
         }
         self.submodule(path, facts, old)
+    }
+
+    /// The tracked paths that were listed before, and that are missing because the worktree became sparse. Git
+    /// does not report them as deleted.
+    fn not_checked_out(&mut self, paths: &BTreeMap<&[u8], PathFacts<'_>>) -> BTreeSet<Vec<u8>> {
+        let (Some(before), Some(repository)) = (self.before, self.request.repository) else {
+            return BTreeSet::new();
+        };
+        if !repository.git_dir().join("info/sparse-checkout").exists() {
+            return BTreeSet::new();
+        }
+        let is_missing =
+            |path: &[u8]| std::fs::symlink_metadata(self.request.root.join(file::path_of(path))).is_err();
+        let was_present = |path: &[u8]| {
+            let old = before.entries.get(path);
+            old.is_some_and(|old| old.entry.is_tracked && !is_not_checked_out(&old.entry.now))
+        };
+        let unreported = paths.iter().filter(|(_, facts)| facts.changed.is_none() && facts.moved.is_none());
+        let missing = unreported.map(|(path, _)| *path).filter(|path| was_present(path) && is_missing(path));
+        let missing: Vec<&[u8]> = missing.collect();
+        if missing.is_empty() {
+            return BTreeSet::new();
+        }
+        let asked = self.git().and_then(|git| {
+            committed::not_checked_out(&git, &missing, self.deadline).map_err(|e| e.to_string())
+        });
+        asked.unwrap_or_else(|why| {
+            self.notes.push(format!("files: which files are checked out is not known: {why}"));
+            self.is_complete = false;
+            missing.into_iter().map(<[u8]>::to_vec).collect()
+        })
     }
 
     /// Whether git ignores an untracked path that was listed before.

@@ -56,7 +56,7 @@ pub enum FileContent {
 
 impl FileContent {
     /// A content that was not stored, for this reason.
-    pub(super) fn omitted(reason: impl Into<String>, size: Option<u64>) -> Self {
+    pub(crate) fn omitted(reason: impl Into<String>, size: Option<u64>) -> Self {
         Self::Omitted { reason: reason.into(), size }
     }
 

@@ -159,9 +159,14 @@ impl Worktree<'_> {
             Some(repository) => ignored_paths(repository, candidates.iter().map(|(path, ..)| &path[..])),
             None => BTreeSet::new(),
         };
+        let ids: Vec<_> = candidates.iter().filter_map(|(_, _, earlier, _)| earlier.blob()).collect();
+        let missing = self.milepost.store.missing_blobs(&ids)?;
         for (path, now, earlier, conflict) in candidates {
             let earlier = match earlier {
                 FileContent::Omitted { .. } => target.content(&path),
+                earlier if earlier.blob().is_some_and(|id| missing.contains(&id)) => {
+                    target.available(&path, earlier)
+                }
                 earlier => earlier,
             };
             if earlier == now {
