@@ -106,8 +106,9 @@ fn filtered_project(env: &TestEnvironment, name: &str, scope: &str) -> PathBuf {
     put(&root.join("big.dat"), b"the data\n");
     put(&root.join("plain.txt"), b"plain\n");
     // Git would compare a file that is as new as the index, and find that it differs without its filter.
-    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(10);
-    std::fs::File::options().append(true).open(root.join("big.dat")).unwrap().set_modified(earlier).unwrap();
+    let file = std::fs::File::options().append(true).open(root.join("big.dat")).unwrap();
+    let written = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(written - std::time::Duration::from_secs(10)).unwrap();
     commit_all(env);
     assert_eq!(
         git_output(env, &["cat-file", "blob", "HEAD:big.dat"]),

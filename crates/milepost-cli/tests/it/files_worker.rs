@@ -220,3 +220,48 @@ fn several_workers_at_once_do_no_harm() {
     }
     session.is_intact();
 }
+
+/// Reports the end of a shell command that ran this long.
+fn command_ended_after(env: &TestEnvironment, duration: Duration) {
+    let duration = u64::try_from(duration.as_millis()).unwrap();
+    let tool = json!({ "tool_name": "Bash", "tool_input": { "command": "make" },
+        "tool_response": { "stdout": "" }, "duration_ms": duration });
+    hook(env, "PostToolUse", tool);
+}
+
+#[test]
+fn a_command_that_ends_during_another_snapshot_keeps_its_changes() {
+    let session = SlowGit::begin_session();
+    let env = &session.env;
+    let lock =
+        std::fs::File::options().write(true).open(session.folder().join("files/snapshot.lock")).unwrap();
+    lock.lock().unwrap();
+    env.write("a.txt", "changed by a command\n");
+    command_ended(env);
+    drop(lock);
+    std::thread::sleep(Duration::from_millis(50));
+    hook(env, "Stop", json!({}));
+    let noted = std::fs::read_dir(session.folder().join("files"))
+        .unwrap()
+        .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().contains("window"));
+    assert_eq!(noted.count(), 0, "the next snapshot uses and removes the note");
+    env.run(&["restore", "prompt", "--run", RUN, "--yes"]).exits(0);
+    assert_eq!(std::fs::read(env.project().join("a.txt")).unwrap(), b"committed\n");
+}
+
+#[test]
+fn commands_that_run_at_the_same_time_keep_their_changes() {
+    let session = SlowGit::begin_session();
+    let env = &session.env;
+    std::thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
+    env.write("a.txt", "changed by a long command\n");
+    // Another command begins later and ends earlier. Its snapshot sees the change of the first one.
+    std::thread::sleep(Duration::from_millis(1500));
+    command_ended_after(env, Duration::from_millis(1));
+    std::thread::sleep(Duration::from_millis(50));
+    command_ended_after(env, begun.elapsed());
+    hook(env, "Stop", json!({}));
+    env.run(&["restore", "prompt", "--run", RUN, "--yes"]).exits(0);
+    assert_eq!(std::fs::read(env.project().join("a.txt")).unwrap(), b"committed\n");
+}

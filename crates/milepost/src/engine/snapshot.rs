@@ -71,7 +71,10 @@ impl Milepost {
         // A hook has little time, and another snapshot may take long.
         let wait = files.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()) / 4);
         let deadline = Instant::now() + wait.map_or(LOCK_WAIT, |wait| wait.min(LOCK_WAIT));
-        let snapshotter = Snapshotter::open(&request, deadline).map_err(failed)?;
+        let snapshotter = Snapshotter::open(&request, deadline).map_err(|why| {
+            request.window.iter().for_each(|window| Snapshotter::read_only(&request).note_window(window));
+            failed(why)
+        })?;
         if let (Some(why), true) = (&capture.git.error, repository.is_some()) {
             let overdue = snapshotter.note_overdue(&self.address, request.window.as_ref());
             return Err((why.clone(), overdue));
@@ -107,8 +110,10 @@ impl Milepost {
             _ if record.is_foreign() => return None,
             (Some(tool), _) => {
                 let duration = tool.duration.and_then(|time| i64::try_from(time.as_millis()).ok());
-                let from = duration.map(|duration| now.saturating_sub(duration).saturating_sub(HOOK_DELAY));
-                from.map_or_else(since_last_event, |from| from.max(since_last_event()))
+                let begun = duration.map(|duration| now.saturating_sub(duration));
+                // The events of other tools that ran at the same time do not shorten its own time.
+                let begun = begun.map(|at| at.min(since_last_event().max(at.saturating_sub(HOOK_DELAY))));
+                begun.unwrap_or_else(since_last_event)
             }
             // A command or a person works on the run all the time. An agent works only while its tools run.
             (None, None) => record.started_at.as_millisecond(),

@@ -22,7 +22,12 @@ pub(super) fn last_change(
     let now = &content.now;
     let is_unread = matches!(now, FileContent::Omitted { reason, .. } if reason == NO_TIME);
     if let Some(old) = old.filter(|old| old.entry.now == *now || is_unread) {
-        return old.entry.change.clone();
+        let change = &old.entry.change;
+        return match change.by.is_none() && !is_unread {
+            // Another snapshot may have seen the change before the tool that made it ended.
+            true => by_tool(windows, content).map_or_else(|| change.clone(), |run| change.attributed_to(run)),
+            false => change.clone(),
+        };
     }
     let by = author(request, windows, path, content);
     LastChange::after(old.map(|old| &old.entry.change), request.now, by)
@@ -41,9 +46,22 @@ fn author(
     if let (Some(run), true) = (request.run, request.reported.iter().any(is_reported)) {
         return Some(run.clone());
     }
-    let known = content.changed_at.or_else(|| content.signature.as_ref().map(Signature::changed_ms));
-    let changed_at =
-        known.or_else(|| changed_on_disk(&request.root.join(file::path_of(path)), request.root))?;
+    let changed_at = changed_at(content)
+        .or_else(|| changed_on_disk(&request.root.join(file::path_of(path)), request.root))?;
+    tool_at(windows, changed_at)
+}
+
+/// The run whose tool changed a file that exists.
+fn by_tool(windows: &[ToolWindow], content: &CurrentContent) -> Option<RunId> {
+    tool_at(windows, changed_at(content)?)
+}
+
+fn changed_at(content: &CurrentContent) -> Option<i64> {
+    content.changed_at.or_else(|| content.signature.as_ref().map(Signature::changed_ms))
+}
+
+/// The run whose tool ran at this time.
+fn tool_at(windows: &[ToolWindow], changed_at: i64) -> Option<RunId> {
     // A file system's clock may be coarser than the system's.
     const SLACK: i64 = 20;
     let during = |window: &&ToolWindow| {

@@ -3,20 +3,27 @@
 //! snapshot reads every changed file again.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::file::Signature;
 use super::manifest::{ManifestEntry, SeriesId};
 use crate::fs::{atomic, bounded};
+use crate::model::id::random_suffix;
 use crate::model::{BlobId, PathText, RunId};
 
 /// Maximum size of a cache that is read.
 const MAX_BYTES: u64 = 128 << 20;
 /// The first bytes of a cache of this version.
 const MAGIC: &[u8] = b"milepost snapshot cache 1\n";
+
+/// The start of the extension of files with noted windows.
+const WINDOW: &str = "window-";
+/// Maximum size of such a file, and maximum number to read at once.
+const MAX_WINDOW_BYTES: u64 = 4 << 10;
+const MAX_NOTED_WINDOWS: usize = 1_000;
 
 /// The time during which a tool of a run may have changed files, in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +34,28 @@ pub(crate) struct ToolWindow {
     pub from: i64,
     /// When it ended.
     pub to: i64,
+}
+
+/// Notes beside the cache that a tool ran. A process does so without a lock, while another one takes a snapshot.
+/// A failure costs only that the changes of the tool are not attributed.
+pub(super) fn note_window(cache: &Path, window: &ToolWindow) {
+    let path = cache.with_extension(format!("{WINDOW}{}", random_suffix(16)));
+    let mut options = std::fs::OpenOptions::new();
+    let file = atomic::open_private(&path, options.write(true).create_new(true));
+    let bytes = serde_json::to_vec(window).unwrap_or_default();
+    let _ = file.and_then(|mut file| file.write_all(&bytes));
+}
+
+/// The windows that were noted beside the cache, and their files.
+pub(super) fn noted_windows(cache: &Path) -> (Vec<ToolWindow>, Vec<PathBuf>) {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let start = name(&cache.with_extension(WINDOW)).unwrap_or_default();
+    let files = std::fs::read_dir(atomic::folder_of(cache)).into_iter().flatten().flatten();
+    let files =
+        files.map(|file| file.path()).filter(|path| name(path).is_some_and(|n| n.starts_with(&start)));
+    let files: Vec<_> = files.take(MAX_NOTED_WINDOWS).collect();
+    let read = |path: &PathBuf| serde_json::from_slice(&bounded::read(path, MAX_WINDOW_BYTES).ok()?).ok();
+    (files.iter().filter_map(read).collect(), files)
 }
 
 /// The newest snapshot of a worktree.

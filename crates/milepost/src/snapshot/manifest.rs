@@ -110,6 +110,12 @@ impl LastChange {
         Self { at, by, others_until, earlier }
     }
 
+    /// The same change, now that it is known to be a run's.
+    pub(super) fn attributed_to(&self, run: RunId) -> Self {
+        let earlier = self.earlier.iter().filter(|earlier| **earlier != run).cloned().collect();
+        Self { by: Some(run), earlier, ..self.clone() }
+    }
+
     /// Every run whose tools are known to have changed the path.
     pub fn authors(&self) -> impl Iterator<Item = &RunId> {
         self.by.iter().chain(&self.earlier)

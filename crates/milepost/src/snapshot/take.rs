@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::cache::{Cache, CachedEntry, ToolWindow};
+use super::cache::{Cache, CachedEntry, ToolWindow, note_window, noted_windows};
 use super::entries::{EntryLister, IGNORED, ListedEntries};
 use super::manifest::{self, FileContent, MAX_DEPTH, Manifest, SeriesId};
 use crate::capture::{SnapshotOptions, TakenSnapshot, WorkspaceCapture};
@@ -96,6 +96,11 @@ impl Snapshotter {
         Self { worktree: super::worktree_key(request.root), cache_path, _lock: None }
     }
 
+    /// Notes that a tool ran while another process took a snapshot.
+    pub(crate) fn note_window(&self, window: &ToolWindow) {
+        note_window(&self.cache_path, window);
+    }
+
     /// Notes that a tool ran while no snapshot could be taken, so that its changes are attributed later.
     /// Returns how many snapshots in a row are overdue.
     pub(crate) fn note_overdue(&self, store: &str, window: Option<&ToolWindow>) -> u32 {
@@ -131,7 +136,8 @@ impl Snapshotter {
             },
         };
         let mut windows = before.as_ref().map(|before| before.windows.clone()).unwrap_or_default();
-        add_window(&mut windows, request.window.as_ref());
+        let (noted, noted_files) = noted_windows(&self.cache_path);
+        noted.iter().chain(&request.window).for_each(|window| add_window(&mut windows, Some(window)));
         let deadline = request.options.stop_at();
         let lister = EntryLister::new(request, before.as_ref(), &windows, deadline, sink);
         let ListedEntries { entries, is_complete, keeps_head, begins_series, left_out, mut notes } =
@@ -171,7 +177,8 @@ impl Snapshotter {
             notes,
             cache: self.cache_path.clone(),
         };
-        Ok(Taken { snapshot, manifest: manifest.bytes, overdue, cache, cache_path: self.cache_path.clone() })
+        let cache_path = self.cache_path.clone();
+        Ok(Taken { snapshot, manifest: manifest.bytes, overdue, cache, cache_path, noted_files })
     }
 
     /// The cache and the manifest of a new snapshot. The manifest is `None` if nothing changed.
@@ -260,12 +267,16 @@ pub(crate) struct Taken {
     pub(crate) overdue: u32,
     cache: Cache,
     cache_path: PathBuf,
+    /// Files with windows that the cache contains now.
+    noted_files: Vec<PathBuf>,
 }
 
 impl Taken {
     /// Writes the cache for the next snapshot. A failure costs time, not data.
     pub(crate) fn remember(&self) {
-        let _ = self.cache.write(&self.cache_path);
+        if self.cache.write(&self.cache_path).is_ok() {
+            self.noted_files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        }
     }
 
     /// The manifest with all its entries.
