@@ -110,10 +110,12 @@ impl Milepost {
             _ if record.is_foreign() => return None,
             (Some(tool), _) => {
                 let duration = tool.duration.and_then(|time| i64::try_from(time.as_millis()).ok());
-                let begun = duration.map(|duration| now.saturating_sub(duration));
-                // The events of other tools that ran at the same time do not shorten its own time.
-                let begun = begun.map(|at| at.min(since_last_event().max(at.saturating_sub(HOOK_DELAY))));
-                begun.unwrap_or_else(since_last_event)
+                match duration.map(|duration| now.saturating_sub(duration)) {
+                    None => since_last_event(),
+                    // The last event belongs to another tool that ran at the same time.
+                    Some(begun) if begun < since_last_event() => begun.saturating_sub(HOOK_DELAY),
+                    Some(begun) => begun.saturating_sub(HOOK_DELAY).max(since_last_event()),
+                }
             }
             // A command or a person works on the run all the time. An agent works only while its tools run.
             (None, None) => record.started_at.as_millisecond(),
