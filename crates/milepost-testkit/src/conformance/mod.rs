@@ -37,10 +37,28 @@ pub fn all(open: &dyn Fn() -> Box<dyn Store>) {
 /// }
 /// milepost_testkit::conformance!(new_store);
 /// ```
+///
+/// With `optional` before the path, the function returns `None` if this machine cannot run the store, and the
+/// test does nothing. The function must print what is skipped.
 #[macro_export]
 macro_rules! conformance {
+    (optional $new_store:path) => {
+        $crate::__each_rule!(__test_rules (optional $new_store));
+    };
     ($new_store:path) => {
-        $crate::__each_rule!(__test_rules $new_store);
+        $crate::__each_rule!(__test_rules ($new_store));
+    };
+}
+
+/// Calls a function that creates a new store: `Some` of what `open` gets.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __new_store {
+    (optional $new_store:path) => {
+        $new_store()
+    };
+    ($new_store:path) => {
+        Some($new_store())
     };
 }
 
@@ -129,7 +147,7 @@ macro_rules! __call_rules {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __test_rules {
-    ([$new_store:path] one { $($a:ident::{$($f:ident),*})* } two { $($b:ident::{$($g:ident),*})* }) => {
+    ([$new_store:tt] one { $($a:ident::{$($f:ident),*})* } two { $($b:ident::{$($g:ident),*})* }) => {
         $(
             mod $a {
                 #[allow(unused_imports)]
@@ -137,7 +155,7 @@ macro_rules! __test_rules {
                 $(
                     #[test]
                     fn $f() {
-                        let open = $new_store();
+                        let Some(open) = $crate::__new_store! $new_store else { return };
                         $crate::conformance::$a::$f(&*open());
                     }
                 )*
@@ -149,7 +167,7 @@ macro_rules! __test_rules {
             $($(
                 #[test]
                 fn $g() {
-                    let open = $new_store();
+                    let Some(open) = $crate::__new_store! $new_store else { return };
                     $crate::conformance::$b::$g(&*open(), &*open());
                 }
             )*)*

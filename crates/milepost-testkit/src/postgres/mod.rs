@@ -13,7 +13,7 @@ use std::fmt;
 
 pub use cluster::{ClusterOptions, PrivateCluster};
 pub use pgbouncer::Pgbouncer;
-pub use proxy::{Direction, Proxy, Target};
+pub use proxy::{Direction, Proxy, RequestFault, Target};
 
 /// Why a server cannot be used by a test.
 #[derive(Debug)]

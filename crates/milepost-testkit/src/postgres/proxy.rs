@@ -1,5 +1,6 @@
 //! A TCP proxy on the loopback for fault tests: forwards bytes to a server and, on command, closes every
-//! connection or stops forwarding at an exact byte. Must not interpret what it forwards.
+//! connection or stops forwarding at an exact byte, or loses one request that contains a text. Must not
+//! interpret anything else that it forwards.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,6 +8,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
+use std::time::Duration;
+
+/// How long the server has to answer a request whose reply is lost.
+const REPLY_TIME: Duration = Duration::from_millis(100);
+/// How much later than the end of its connection a late request arrives.
+const DELAY: Duration = Duration::from_millis(60);
 
 /// What a proxy connects to.
 #[derive(Clone, Debug)]
@@ -26,6 +33,19 @@ pub enum Direction {
     ToClient,
 }
 
+/// What happens to one request and its connection. Other connections are not affected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestFault {
+    /// The request is lost, and the connection ends.
+    Lost,
+    /// The server gets the request, but the connection ends before the client gets the reply.
+    ReplyLost,
+    /// The connection ends for the client, and a little later the server gets the request.
+    Late,
+    /// Nothing is forwarded any more, and the connection stays open.
+    Stalled,
+}
+
 /// What happens at a chosen byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -39,6 +59,10 @@ struct State {
     forwarded: [u64; 2],
     /// For each direction, the count of forwarded bytes at which a fault happens.
     faults: [Option<(u64, Fault)>; 2],
+    /// The fault of the next request that contains the text.
+    request_fault: Option<(RequestFault, Vec<u8>)>,
+    /// The numbers of connections whose clients get nothing any more.
+    muted: Vec<u64>,
     is_paused: bool,
     is_refusing: bool,
     is_stopped: bool,
@@ -59,6 +83,19 @@ struct Shared {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic holds the lock")
+    }
+
+    /// Takes the fault of this request, if one is planned, and mutes the connection.
+    fn request_fault(&self, connection: u64, direction: Direction, bytes: &[u8]) -> Option<RequestFault> {
+        let mut state = self.lock();
+        let (fault, text) = state.request_fault.as_ref().filter(|_| direction == Direction::ToServer)?;
+        let (fault, is_hit) = (*fault, bytes.windows(text.len()).any(|window| window == text));
+        if !is_hit {
+            return None;
+        }
+        state.request_fault = None;
+        state.muted.push(connection);
+        Some(fault)
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -145,6 +182,16 @@ impl Proxy {
         self.shared.change(|state| state.is_refusing = refuse);
     }
 
+    /// Lets a fault happen to the next request that contains the text within its first 16 KiB.
+    pub fn fault_request(&self, fault: RequestFault, text: &[u8]) {
+        self.shared.change(|state| state.request_fault = Some((fault, text.to_owned())));
+    }
+
+    /// Whether a fault of a request is still to come.
+    pub fn is_request_fault_pending(&self) -> bool {
+        self.shared.lock().request_fault.is_some()
+    }
+
     fn fault_after(&self, direction: Direction, bytes: u64, fault: Fault) {
         self.shared.change(|state| {
             let at = direction as usize;
@@ -208,7 +255,7 @@ fn serve(shared: &Arc<Shared>, client: TcpStream, target: &Target) -> io::Result
     for (direction, from, to) in both {
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            let _ = forward(&shared, cuts, direction, &from, &to);
+            let _ = forward(&shared, (connection, cuts), direction, &from, &to);
             from.close();
             to.close();
             shared.change(|state| state.open.retain(|(open, _)| *open != connection));
@@ -219,7 +266,7 @@ fn serve(shared: &Arc<Shared>, client: TcpStream, target: &Target) -> io::Result
 
 fn forward(
     shared: &Shared,
-    cuts: u64,
+    (connection, cuts): (u64, u64),
     direction: Direction,
     mut from: &Stream,
     mut to: &Stream,
@@ -228,6 +275,12 @@ fn forward(
     loop {
         let len = from.read(&mut buffer)?;
         let mut rest = &buffer[..len];
+        if let Some(fault) = shared.request_fault(connection, direction, rest) {
+            return apply(fault, shared, cuts, rest, from, to);
+        }
+        if direction == Direction::ToClient && len > 0 && shared.lock().muted.contains(&connection) {
+            continue;
+        }
         loop {
             let mut state = shared.lock();
             while state.is_paused && state.cuts == cuts {
@@ -255,6 +308,37 @@ fn forward(
             }
         }
     }
+}
+
+/// Applies the fault of a request. The connection is closed when this returns.
+fn apply(
+    fault: RequestFault,
+    shared: &Shared,
+    cuts: u64,
+    request: &[u8],
+    client: &Stream,
+    mut server: &Stream,
+) -> io::Result<()> {
+    match fault {
+        RequestFault::Lost => {}
+        RequestFault::ReplyLost => {
+            server.write_all(request)?;
+            thread::sleep(REPLY_TIME);
+        }
+        RequestFault::Late => {
+            client.close();
+            thread::sleep(DELAY);
+            server.write_all(request)?;
+            thread::sleep(REPLY_TIME);
+        }
+        RequestFault::Stalled => {
+            let mut state = shared.lock();
+            while state.cuts == cuts {
+                state = shared.changed.wait(state).expect("no panic holds the lock");
+            }
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug)]
