@@ -3,7 +3,7 @@
 
 use milepost::interop::InteropError;
 use milepost::model::{RunId, ValidationError};
-use milepost::store::{ForeignReason, StoreError};
+use milepost::store::{ForeignReason, ServerProblem, StoreError};
 use milepost::{Error, ReasonCode};
 
 /// Exit codes of the command line.
@@ -207,9 +207,77 @@ fn store_advice(error: &StoreError) -> (Exit, Option<String>) {
             Exit::Failed,
             "check the disk (`dmesg`), then try again; the next write first rewrites and syncs the unsynced data",
         ),
+        StoreError::Server { problem, .. } => {
+            let (exit, text) = server_advice(*problem);
+            (exit, text.map(str::to_owned))
+        }
         StoreError::Unknown { .. } => {
             hint(Exit::Failed, "check whether the change was made before you try again")
         }
+    }
+}
+
+fn server_advice(problem: ServerProblem) -> (Exit, Option<&'static str>) {
+    match problem {
+        ServerProblem::Settings => {
+            (Exit::Usage, Some("an address looks like postgres://USER@HOST:5432/DATABASE?schema=milepost"))
+        }
+        ServerProblem::Refused => (
+            Exit::Failed,
+            Some("check that the server is running and that the host and port in the address are correct"),
+        ),
+        ServerProblem::UnknownHost => (Exit::Failed, Some("check the host in the address and your network")),
+        ServerProblem::TimedOut => (
+            Exit::Failed,
+            Some("check the host and port in the address, and that no firewall blocks the connection"),
+        ),
+        ServerProblem::ConnectionLost => {
+            (Exit::Failed, Some("try again; if it happens again, check the server's log"))
+        }
+        ServerProblem::NoPassword => {
+            (Exit::Failed, Some("add the password to ~/.pgpass, or set PGPASSWORD or PGPASSFILE"))
+        }
+        ServerProblem::WrongPassword => (
+            Exit::Failed,
+            Some("check the user in the address, and the password in ~/.pgpass, PGPASSWORD or the address"),
+        ),
+        ServerProblem::AccessRejected => (
+            Exit::Failed,
+            Some("check the user in the address; pg_hba.conf on the server lists who may connect, and how"),
+        ),
+        ServerProblem::UnknownDatabase => {
+            (Exit::NoStore, Some("check the database in the address, or create it with `createdb`"))
+        }
+        ServerProblem::MissingRights => {
+            (Exit::Failed, Some("ask the owner of the database to grant these rights to your user"))
+        }
+        ServerProblem::NoTls => (
+            Exit::Failed,
+            Some("turn on TLS on the server; in a network that you trust, set sslmode=prefer instead"),
+        ),
+        ServerProblem::UntrustedCertificate => {
+            (Exit::Failed, Some("set sslrootcert to the file with the certificate of its issuer"))
+        }
+        ServerProblem::WrongHostName => {
+            (Exit::Failed, Some("use the host name that the certificate was issued for"))
+        }
+        ServerProblem::TlsFailed => {
+            (Exit::Failed, Some("check the options that start with ssl in the address, and the server's log"))
+        }
+        ServerProblem::TlsSettings => (
+            Exit::Usage,
+            Some("check the options sslmode, sslrootcert, sslcert and sslkey, and the files they name"),
+        ),
+        ServerProblem::TooManyConnections => (
+            Exit::Busy,
+            Some("try again later, raise max_connections on the server, or use a connection pooler"),
+        ),
+        ServerProblem::NotReady => (Exit::Busy, Some("try again in a moment")),
+        ServerProblem::TooOld => (Exit::Failed, Some("update the server, or use another one")),
+        ServerProblem::ReadOnly => {
+            (Exit::Failed, Some("add the primary to the hosts in the address, or wait for its failover"))
+        }
+        ServerProblem::Other => (Exit::Failed, None),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::interop::InteropError;
 use crate::model::{IdError, RunId, ValidationError, closed_enum};
 use crate::restore::RestoreError;
 use crate::seal::SealError;
-use crate::store::{Damage, StoreError};
+use crate::store::{Damage, ServerProblem, StoreError};
 use crate::trigger::TimerError;
 
 closed_enum! {
@@ -43,6 +43,8 @@ closed_enum! {
         StoreNewer = "store_newer",
         /// The store could not be read.
         StoreUnreadable = "store_unreadable",
+        /// The server of the store cannot be reached, or does not accept this user or connection.
+        StoreUnavailable = "store_unavailable",
         /// The store is foreign and this user has not trusted it.
         StoreUntrusted = "store_untrusted",
         /// The project's configuration contains a setting that this user has not trusted.
@@ -386,6 +388,8 @@ impl Error {
             Self::File { .. } => R::Usage,
             Self::Store(error) => match error {
                 StoreError::Address(_) => R::Usage,
+                StoreError::Server { problem: ServerProblem::Settings, .. } => R::Usage,
+                StoreError::Server { .. } => R::StoreUnavailable,
                 StoreError::Busy { .. } | StoreError::MarksMoved(..) => R::StoreBusy,
                 StoreError::Missing { .. } => R::StoreMissing,
                 StoreError::Untrusted { .. } => R::StoreUntrusted,

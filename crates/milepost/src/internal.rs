@@ -100,9 +100,22 @@ pub mod store {
     pub mod identity {
         pub use crate::store::identity::*;
     }
+    /// Compresses blobs and verifies them against their ids.
+    pub mod blob_codec {
+        pub use crate::store::blob_codec::{compress_all, damage, identify, restore};
+    }
+    /// Checksums of stored values.
+    pub mod check {
+        pub use crate::store::check::{checksum, compare, parse, prove};
+    }
+    /// Documents packed whole or as deltas.
+    pub mod frame {
+        pub use crate::store::frame::{MOST_DEPENDANTS, SMALL, pack, unpack, whole};
+    }
     pub use crate::store::project_paths::ProjectPaths;
+    pub use crate::store::query::arrange;
     pub use crate::store::sqlite::SqliteStore;
-    pub use crate::store::{DEFAULT_WAIT, EVENTS_KEPT, OLDEST_SHOWN};
+    pub use crate::store::{DEFAULT_WAIT, DETAILS_WERE_SHOWN, EVENTS_KEPT, OLDEST_SHOWN};
 }
 
 /// Snapshots of files: how they are taken, and what they contain.

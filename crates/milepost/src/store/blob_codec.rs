@@ -21,6 +21,7 @@ thread_local! {
 }
 
 /// Computes the ids of contents. Omits duplicates, and refuses a content that is too large.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn identify<'a>(contents: &[&'a [u8]]) -> Result<Vec<(BlobId, &'a [u8])>, StoreError> {
     if contents.iter().any(|content| content.len() as u64 > BLOB_LIMIT) {
         return Err(StoreError::Rules("a blob is larger than 64 MiB"));
@@ -50,12 +51,14 @@ pub(crate) fn compress_if_smaller(content: &[u8]) -> io::Result<Cow<'_, [u8]>> {
 
 /// Compresses several contents, each as `compress_if_smaller` does. The result has the same order.
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn compress_all<'a>(contents: &[&'a [u8]]) -> io::Result<Vec<Cow<'a, [u8]>>> {
     parallel::map(contents, |content| compress_if_smaller(content)).into_iter().collect()
 }
 
 /// Restores what `compress_if_smaller` returned for a content of `size` bytes.
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn restore(id: &BlobId, stored: &[u8], size: u64) -> Result<Vec<u8>, Damage> {
     if stored.len() as u64 == size {
         return verify(id, stored.to_vec());
@@ -88,6 +91,7 @@ fn verify(id: &BlobId, content: Vec<u8>) -> Result<Vec<u8>, Damage> {
 }
 
 /// Damage to a blob. The id is the expected value, because it is the hash of the content.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn damage(id: &BlobId, found: impl Into<String>) -> Damage {
     Damage::integrity(Part::Blob, id.to_string(), found)
 }

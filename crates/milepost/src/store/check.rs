@@ -124,6 +124,20 @@ impl Damage {
         self
     }
 
+    /// Damage by a value that was already invalid when it was written.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn unreadable(part: Part, why: impl Into<String>) -> Self {
+        Self { kind: DamageKind::Schema, ..Self::integrity(part, "a readable value", why) }
+    }
+
+    /// Sets the sequence number of the damaged checkpoint that this one is stored as a delta against.
+    #[must_use]
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn with_base(mut self, sequence: Option<u64>) -> Self {
+        self.because_of = sequence;
+        self
+    }
+
     fn what(&self) -> String {
         let mut text = self.part.to_string();
         if let Some(id) = &self.snapshot_id {
@@ -153,6 +167,7 @@ pub(crate) fn parse_checksummed_line<'a>(part: Part, name: &[u8], line: &'a str)
 }
 
 /// The checksum of a stored value, bound to its kind and its key.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn checksum(part: Part, key: &[&[u8]], value: &[u8]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"milepost row 1 ");
@@ -163,4 +178,26 @@ pub(crate) fn checksum(part: Part, key: &[&[u8]], value: &[u8]) -> [u8; 16] {
     let mut check = [0; 16];
     check.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
     check
+}
+
+/// Compares the checksum of a value with the stored one.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
+pub(crate) fn prove(part: Part, key: &[&[u8]], value: &[u8], stored: &[u8]) -> Result<(), Damage> {
+    compare(part, checksum(part, key, value), stored)
+}
+
+/// Compares a computed checksum with the stored one.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
+pub(crate) fn compare(part: Part, found: [u8; 16], stored: &[u8]) -> Result<(), Damage> {
+    if found[..] == *stored {
+        return Ok(());
+    }
+    Err(Damage::integrity(part, HEXLOWER.encode(stored), HEXLOWER.encode(&found)))
+}
+
+/// Parses a verified value. If that fails, the value was already invalid when it was written.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(part: Part, value: &[u8]) -> Result<T, Damage> {
+    let text = std::str::from_utf8(value).map_err(|e| Damage::unreadable(part, e.to_string()))?;
+    serde_json::from_str(text).map_err(|e| Damage::unreadable(part, e.to_string()))
 }

@@ -118,12 +118,68 @@ pub enum StoreError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The server of the store cannot be used; nothing was changed.
+    #[error("cannot use the store at {location}")]
+    Server {
+        /// The store.
+        location: String,
+        /// Which problem it is.
+        problem: ServerProblem,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The reply to a commit was lost, so the commit may or may not have happened.
     #[error("the reply from {location} was lost")]
     Unknown {
         /// The store.
         location: String,
     },
+}
+
+/// Why the server of a store cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(not(feature = "internal"), non_exhaustive)]
+pub enum ServerProblem {
+    /// The address or another setting of the connection is invalid.
+    Settings,
+    /// Nothing answers at the address.
+    Refused,
+    /// The name of the host has no address.
+    UnknownHost,
+    /// The server did not answer in time.
+    TimedOut,
+    /// The connection was lost.
+    ConnectionLost,
+    /// The server requires a password, and none is configured.
+    NoPassword,
+    /// The server rejected the password.
+    WrongPassword,
+    /// The server's access rules do not let this user in.
+    AccessRejected,
+    /// The database does not exist.
+    UnknownDatabase,
+    /// The user has no right to connect to the database, or to read its tables.
+    MissingRights,
+    /// The settings require TLS, and the server does not offer it.
+    NoTls,
+    /// The server's certificate has no trusted issuer, or is expired.
+    UntrustedCertificate,
+    /// The server's certificate is for another host.
+    WrongHostName,
+    /// TLS failed for another reason.
+    TlsFailed,
+    /// A certificate or key file cannot be used.
+    TlsSettings,
+    /// All connections of the server are in use.
+    TooManyConnections,
+    /// The server is starting up, shutting down or recovering.
+    NotReady,
+    /// The server is older than Milepost supports.
+    TooOld,
+    /// The settings require a server that accepts writes, and this one is a standby or read-only.
+    ReadOnly,
+    /// Another problem; the cause describes it.
+    Other,
 }
 
 impl StoreError {

@@ -8,9 +8,11 @@ use std::io;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx};
 
 /// Maximum number of older documents that depend on one document.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) const MOST_DEPENDANTS: u64 = 15;
 
 /// Frames up to this size stay whole: a delta would save too little to justify a dependency.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) const SMALL: usize = 1024;
 
 /// New documents up to this size are stored uncompressed: they are repacked soon, and compressing them
@@ -25,6 +27,7 @@ const PACKED: u8 = 1;
 const PREFIX: usize = 9;
 
 /// Packs a document that stays whole.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn whole(document: &[u8]) -> io::Result<Vec<u8>> {
     pack(document, &[])
 }
@@ -42,6 +45,7 @@ pub(crate) fn newest(document: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// Unpacks a frame. `base` is the document that it was packed against, empty for a whole frame.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn unpack(frame: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let damaged = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     let (prefix, payload) =
@@ -78,6 +82,7 @@ thread_local! {
 const NEAR: usize = 384 * 1024;
 
 /// Packs a document as a delta against `base`, or whole if `base` is empty.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 pub(crate) fn pack(document: &[u8], base: &[u8]) -> io::Result<Vec<u8>> {
     let mut frame = Vec::with_capacity(PREFIX + zstd_safe::compress_bound(document.len()));
     let mut packed = Vec::with_capacity(zstd_safe::compress_bound(document.len()));

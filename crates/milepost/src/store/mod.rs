@@ -4,9 +4,9 @@
 
 pub(crate) mod attachment;
 mod blob;
-mod blob_codec;
+pub(crate) mod blob_codec;
 mod blob_folder;
-mod check;
+pub(crate) mod check;
 mod commit;
 mod commit_token;
 mod error;
@@ -20,7 +20,7 @@ mod maintenance;
 mod opener;
 mod options;
 pub(crate) mod project_paths;
-mod query;
+pub(crate) mod query;
 mod reader;
 mod repository;
 #[cfg(feature = "sqlite")]
@@ -39,7 +39,7 @@ pub use commit::{
     Commit, CommitLookup, Decide, MESSAGES_PER_COMMIT, Receipt, RunDetails, RunView, Slot, WriteDecision,
 };
 pub use commit_token::CommittedWrite;
-pub use error::StoreError;
+pub use error::{ServerProblem, StoreError};
 pub use event_cursor::EventCursor;
 pub use identity::{ForeignReason, StoreTrust, check_trust};
 pub use maintenance::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreInfo};
@@ -65,6 +65,7 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 pub const OLDEST_SHOWN: usize = 6;
 
 /// The rule that a decision breaks if it returns `NeedDetails` although the view has the details.
+#[cfg_attr(feature = "internal", visibility::make(pub))]
 const DETAILS_WERE_SHOWN: &str = "the decision requested details that it already has";
 
 /// Why acknowledged writes can be missing, for messages.
@@ -178,6 +179,11 @@ pub trait Store: Send + Sync {
     /// Always 0 for stores that cannot detect them.
     fn lost_writes(&self) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    /// The user as which this store is used, as its server authenticated it. `None` if the store has no server.
+    fn current_user(&self) -> Result<Option<String>, StoreError> {
+        Ok(None)
     }
 
     /// Returns the store's address, size and warning.

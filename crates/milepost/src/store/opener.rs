@@ -19,6 +19,12 @@ pub trait StoreOpener: Send + Sync {
     /// Opens the store at a location, which is the part of its address after the colon.
     fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError>;
 
+    /// The location as it may be shown and recorded: without a password, and the same for every way to write the
+    /// address of one store.
+    fn shown_location(&self, location: &OsStr) -> String {
+        location.display().to_string()
+    }
+
     /// The layout of the store's files; `None` if stores of this kind have no files on this machine.
     fn layout(&self) -> Option<&dyn LocalLayout> {
         None

@@ -23,7 +23,8 @@ pub struct CheckpointEntry {
 
 impl CheckpointEntry {
     /// Whether the checkpoint has this tag or imported id.
-    pub(super) fn has_name(&self, name: &str) -> bool {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn has_name(&self, name: &str) -> bool {
         self.marks.tags.iter().any(|tag| tag == name) || self.header.imported_id.as_deref() == Some(name)
     }
 
@@ -92,12 +93,30 @@ pub struct RunRow {
     /// Time since the last write, by the store's clock; `None` if the store has no clock of its own. The clocks
     /// of two machines that use the same store may differ, so a store on a server should set it.
     pub age: Option<Duration>,
+    /// The user that wrote to the run last, as the store's server authenticated it; `None` if the store has no
+    /// server. Unlike the user in the record, no client can choose it.
+    pub user: Option<String>,
+    /// The users that have written to the run, sorted, as the store's server authenticated them.
+    pub users: Vec<String>,
+    /// The network address from which the run was written last, as the store's server saw it. A connection
+    /// pooler shows its own address.
+    pub host: Option<String>,
 }
 
 impl RunRow {
     /// A run without checkpoints, last written at `stamp`.
     pub fn new(run_id: RunId, record: Result<Box<RunRecord>, Damage>, stamp: u64) -> Self {
-        Self { run_id, record, stamp, count: 0, latest: None, age: None }
+        Self {
+            run_id,
+            record,
+            stamp,
+            count: 0,
+            latest: None,
+            age: None,
+            user: None,
+            users: Vec::new(),
+            host: None,
+        }
     }
 }
 
@@ -136,7 +155,8 @@ options! {
 
 impl RunQuery<'_> {
     /// Whether the query lists a run with this record; `None` if the record is damaged.
-    pub(super) fn lists(&self, record: Option<&RunRecord>) -> bool {
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn lists(&self, record: Option<&RunRecord>) -> bool {
         let id = || record.and_then(|record| record.project_id.as_deref());
         self.project.is_none_or(|project| id() == Some(project))
     }
@@ -161,7 +181,8 @@ options! {
 
 /// Sorts rows as the query requires, and applies its cursor and limit. Within a run, rows are ordered by
 /// sequence number; across runs, by stamp and newest first.
-pub(super) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl Fn(&T) -> Cursor) -> Vec<T> {
+#[cfg_attr(feature = "internal", visibility::make(pub))]
+pub(crate) fn arrange<T>(mut rows: Vec<T>, query: &HeaderQuery<'_>, cursor: impl Fn(&T) -> Cursor) -> Vec<T> {
     let position = |at: Cursor| if query.run.is_some() { at.sequence } else { at.stamp };
     let oldest_first = query.oldest_first && query.run.is_some();
     if let Some(after) = query.after.map(position) {

@@ -81,6 +81,11 @@ impl StoreReader<'_> {
         self.0.attachments(run, checkpoint)
     }
 
+    /// The user as which the store is used, as its server authenticated it.
+    pub fn current_user(&self) -> Result<Option<String>, StoreError> {
+        self.0.current_user()
+    }
+
     /// Returns the store's address, size and warning.
     pub fn info(&self) -> Result<StoreInfo, StoreError> {
         self.0.info()

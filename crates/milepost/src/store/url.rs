@@ -37,7 +37,7 @@ impl StoreUrl {
         self.opener.scheme()
     }
 
-    /// The part of the address after the colon.
+    /// The part of the address after the colon. It may contain a password; `Display` shows it without.
     pub fn location(&self) -> &OsStr {
         &self.location
     }
@@ -121,6 +121,17 @@ impl StoreUrl {
     }
 }
 
+/// Replaces the password in an address such as `scheme://user:password@host`, for messages. A password that is not
+/// percent-encoded may contain any character, so it ends at the last `@`.
+fn without_password(url: &str) -> String {
+    let shown = url.split_once("://").and_then(|(scheme, rest)| {
+        let (user_info, host) = rest.rsplit_once('@')?;
+        let (user, _) = user_info.split_once(':')?;
+        Some(format!("{scheme}://{user}:***@{host}"))
+    });
+    shown.unwrap_or_else(|| url.to_owned())
+}
+
 /// Makes a path absolute and resolves the symbolic links of its parent folder, but not of its last component.
 fn resolve_folder(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -131,8 +142,11 @@ fn resolve_folder(path: &Path) -> PathBuf {
 }
 
 impl PartialEq for StoreUrl {
+    /// Two addresses are equal if they name the same store, even with another password.
     fn eq(&self, other: &Self) -> bool {
-        self.scheme() == other.scheme() && self.location == other.location
+        self.scheme() == other.scheme()
+            && (self.location == other.location
+                || self.local().is_none() && self.to_string() == other.to_string())
     }
 }
 
@@ -142,7 +156,7 @@ impl FromStr for StoreUrl {
     type Err = StoreError;
 
     fn from_str(url: &str) -> Result<Self, StoreError> {
-        let wrong = || StoreError::Address(url.to_owned());
+        let wrong = || StoreError::Address(without_password(url));
         match url.split_once(':') {
             _ if url.is_empty() => Err(wrong()),
             Some((_, "")) => Err(wrong()),
@@ -161,12 +175,30 @@ impl FromStr for StoreUrl {
 
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.scheme(), self.location.display())
+        write!(f, "{}:{}", self.scheme(), self.opener.shown_location(&self.location))
     }
 }
 
 impl fmt::Debug for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "StoreUrl({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_scheme_does_not_show_its_password() {
+        let shown = |url: &str| url.parse::<StoreUrl>().unwrap_err().to_string();
+        let unknown = shown("nosuch://me:s3cret@db.example/x?y=z");
+        assert!(
+            !unknown.contains("s3cret") && unknown.contains("nosuch://me:***@db.example/x?y=z"),
+            "{unknown}"
+        );
+        let unencoded = shown("nosuch://me:s3/cr?e@t@db.example/x");
+        assert!(unencoded.contains("nosuch://me:***@db.example/x"), "{unencoded}");
+        assert!(shown("nosuch://db.example/x").contains("nosuch://db.example/x"));
     }
 }

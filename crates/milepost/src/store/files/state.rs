@@ -336,6 +336,6 @@ impl RunLog {
         });
         let latest = self.newest().map(|row| row.row(run));
         let (stamp, count) = (self.highest_stamp(), self.count());
-        RunRow { run_id: run.clone(), record, stamp, count, latest, age: None }
+        RunRow { count, latest, ..RunRow::new(run.clone(), record, stamp) }
     }
 }

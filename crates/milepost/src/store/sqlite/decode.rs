@@ -1,7 +1,6 @@
 //! Decodes rows of the tables and verifies each against its checksum. A row that fails is reported and does
 //! not affect the others. Runs no queries.
 
-use data_encoding::HEXLOWER;
 use rusqlite::types::ValueRef;
 use rusqlite::{Result, Row as SqlRow};
 
@@ -9,7 +8,8 @@ use super::verified_cache;
 use crate::model::{Marks, RunRecord};
 use crate::seal::Header;
 use crate::store::check::checksum;
-use crate::store::{CheckpointEntry, Cursor, Damage, DamageKind, Part, Row};
+pub(super) use crate::store::check::{compare, parse, prove};
+use crate::store::{CheckpointEntry, Cursor, Damage, Part, Row};
 
 /// A row of `run`. `record` is an error if the row failed verification.
 pub(super) struct RunTableRow {
@@ -53,35 +53,6 @@ pub(super) fn number(row: &SqlRow<'_>, at: usize) -> Result<u64> {
 /// Converts a number to SQLite's integer type. A number out of range becomes one that no row reaches.
 pub(super) fn integer(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-/// Parses a verified value. If that fails, the value was already invalid when it was written.
-pub(super) fn parse<T: serde::de::DeserializeOwned>(
-    part: Part,
-    value: &[u8],
-) -> std::result::Result<T, Damage> {
-    let wrong =
-        |why: String| Damage { kind: DamageKind::Schema, ..Damage::integrity(part, "a readable value", why) };
-    let text = std::str::from_utf8(value).map_err(|e| wrong(e.to_string()))?;
-    serde_json::from_str(text).map_err(|e| wrong(e.to_string()))
-}
-
-/// Compares the checksum of a value with the stored one.
-pub(super) fn prove(
-    part: Part,
-    key: &[&[u8]],
-    value: &[u8],
-    stored: &[u8],
-) -> std::result::Result<(), Damage> {
-    compare(part, checksum(part, key, value), stored)
-}
-
-/// Compares a computed checksum with the stored one.
-pub(super) fn compare(part: Part, found: [u8; 16], stored: &[u8]) -> std::result::Result<(), Damage> {
-    if found[..] == *stored {
-        return Ok(());
-    }
-    Err(Damage::integrity(part, HEXLOWER.encode(stored), HEXLOWER.encode(&found)))
 }
 
 fn run_key(run_row: &RunTableRow) -> [[u8; 8]; 5] {

@@ -119,6 +119,9 @@ impl StoreView<'_> {
             count: run_row.count,
             latest,
             age: None,
+            user: None,
+            users: Vec::new(),
+            host: None,
         })
     }
 
