@@ -1,43 +1,38 @@
 //! Makes a connection: tries each host and address in order, with and without TLS as the settings say, until
-//! the deadline, and checks the server. Must not retry: the caller decides about that.
+//! the deadline, and checks the server. Runs inside the caller's tokio runtime. Must not retry: the caller
+//! decides about that.
 
+use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use postgres::config::{ChannelBinding, SslMode as DriverSslMode, SslNegotiation as DriverNegotiation};
-use postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio::time::timeout_at;
+use tokio_postgres::config::{ChannelBinding, SslMode as DriverSslMode, SslNegotiation as DriverNegotiation};
+use tokio_postgres::{AsyncMessage, Client, Config, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{ConnectError, ErrorKind, classify, describe};
-use super::monitor::ConnectionMonitor;
 use super::settings::{ChannelBindingMode, Host, HostKind, Settings, SslMode, SslNegotiation, TargetSession};
 use super::stream::{Connector, Negotiation};
 use super::tls;
+use super::warnings::ServerWarnings;
 
 /// The oldest major version of PostgreSQL that is accepted.
 pub const MINIMUM_SERVER_VERSION: u32 = 13;
 
-/// Connects to the first suitable server. Every step ends at the deadline.
-pub fn connect(settings: &Settings, deadline: Instant) -> Result<Client, ConnectError> {
-    connect_with(settings, deadline, &ConnectionMonitor::new())
-}
-
-/// Like [`connect`], with a monitor for the statements that follow. Its reply deadline is none at first.
-pub fn connect_with(
+/// Connects to the first suitable server. Every step ends at the deadline. A task of the current tokio runtime
+/// serves the connection, so the runtime has to run while the client is used.
+pub async fn connect(
     settings: &Settings,
     deadline: Instant,
-    monitor: &ConnectionMonitor,
-) -> Result<Client, ConnectError> {
+) -> Result<(Client, ServerWarnings), ConnectError> {
     let uses_tls = settings.ssl_mode() != SslMode::Disable
         && settings.hosts().iter().any(|host| matches!(host.kind(), HostKind::Tcp(..)));
     let attempt = Attempt {
         settings,
         deadline,
-        monitor,
         tls: if uses_tls { Some(tls::connector(&settings.tls)?) } else { None },
     };
     let passes = match settings.target_session() {
@@ -51,11 +46,8 @@ pub fn connect_with(
     let mut last = None;
     for wanted in passes {
         for host in &hosts {
-            match attempt.host(host, wanted) {
-                Ok(client) => {
-                    monitor.set_reply_deadline(None);
-                    return Ok(client);
-                }
+            match attempt.host(host, wanted).await {
+                Ok(server) => return Ok((server.client, server.warnings)),
                 Err(error) if error.tries_next_host() => last = Some(error),
                 Err(error) => return Err(error),
             }
@@ -76,16 +68,15 @@ enum Endpoint {
 struct Attempt<'a> {
     settings: &'a Settings,
     deadline: Instant,
-    monitor: &'a ConnectionMonitor,
     tls: Option<MakeRustlsConnect>,
 }
 
 impl Attempt<'_> {
-    fn host(&self, host: &Host, wanted: TargetSession) -> Result<Client, ConnectError> {
+    async fn host(&self, host: &Host, wanted: TargetSession) -> Result<Server, ConnectError> {
         let mut last = None;
-        for endpoint in self.endpoints(host)? {
-            match self.endpoint(host, &endpoint, wanted) {
-                Ok(client) => return Ok(client),
+        for endpoint in self.endpoints(host).await? {
+            match self.endpoint(host, &endpoint, wanted).await {
+                Ok(server) => return Ok(server),
                 Err(error) if error.tries_next_host() => last = Some(error),
                 Err(error) => return Err(error),
             }
@@ -98,7 +89,7 @@ impl Attempt<'_> {
         Err(last.unwrap_or_else(unknown))
     }
 
-    fn endpoints(&self, host: &Host) -> Result<Vec<Endpoint>, ConnectError> {
+    async fn endpoints(&self, host: &Host) -> Result<Vec<Endpoint>, ConnectError> {
         match host.kind() {
             HostKind::Socket(folder) => Ok(vec![Endpoint::Socket { folder: folder.clone() }]),
             HostKind::DefaultSocket(folders) => {
@@ -112,7 +103,7 @@ impl Attempt<'_> {
             HostKind::Tcp(name, address) => {
                 let mut addresses = match address.or_else(|| name.parse().ok()) {
                     Some(address) => vec![address],
-                    None => self.resolve(name)?,
+                    None => self.resolve(name).await?,
                 };
                 if self.settings.is_load_balanced() {
                     shuffle(&mut addresses);
@@ -123,27 +114,23 @@ impl Attempt<'_> {
         }
     }
 
-    /// The addresses of a host. The system's resolver has no timeout, so it runs in a thread of its own.
-    fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ConnectError> {
-        let (start, host) = (Instant::now(), name.to_owned());
-        let found = within(self.limit(), move || (host.as_str(), 0).to_socket_addrs().map(Vec::from_iter));
-        match found {
-            Some(Ok(found)) => {
-                let mut addresses: Vec<IpAddr> = found.into_iter().map(|address| address.ip()).collect();
-                addresses.dedup();
-                Ok(addresses)
-            }
-            Some(Err(e)) => Err(ConnectError::UnknownHost { host: name.to_owned(), reason: e.to_string() }),
-            None => Err(ConnectError::TimedOut { address: name.to_owned(), waited: start.elapsed() }),
-        }
+    async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, ConnectError> {
+        let timed_out =
+            |start: Instant| ConnectError::TimedOut { address: name.to_owned(), waited: start.elapsed() };
+        let found = within(self.limit(), tokio::net::lookup_host((name, 0))).await.map_err(timed_out)?;
+        let unknown =
+            |e: std::io::Error| ConnectError::UnknownHost { host: name.to_owned(), reason: e.to_string() };
+        let mut addresses: Vec<IpAddr> = found.map_err(unknown)?.map(|address| address.ip()).collect();
+        addresses.dedup();
+        Ok(addresses)
     }
 
-    fn endpoint(
+    async fn endpoint(
         &self,
         host: &Host,
         endpoint: &Endpoint,
         wanted: TargetSession,
-    ) -> Result<Client, ConnectError> {
+    ) -> Result<Server, ConnectError> {
         let first_and_second = match (self.settings.ssl_mode(), &self.tls) {
             (SslMode::Allow, Some(tls)) => {
                 (Negotiation::Plain, Some(Negotiation::Ask { tls: tls.clone(), is_plain_allowed: false }))
@@ -158,47 +145,39 @@ impl Attempt<'_> {
             (_, None) => (Negotiation::Plain, None),
         };
         let is_tcp = matches!(endpoint, Endpoint::Tcp { .. });
-        match (self.open(host, endpoint, first_and_second.0, wanted), first_and_second.1) {
+        match (self.open(host, endpoint, first_and_second.0, wanted).await, first_and_second.1) {
             // The first error says more than the second: it concerns the way that was preferred.
             (Err(error), Some(second)) if is_tcp && error.depends_on_tls() => {
-                self.open(host, endpoint, second, wanted).map_err(|_| error)
+                self.open(host, endpoint, second, wanted).await.map_err(|_| error)
             }
             (result, _) => result,
         }
     }
 
-    fn open(
+    async fn open(
         &self,
         host: &Host,
         endpoint: &Endpoint,
         negotiation: Negotiation,
         wanted: TargetSession,
-    ) -> Result<Client, ConnectError> {
-        let (start, limit) = (Instant::now(), self.limit());
-        let timed_out = || ConnectError::TimedOut { address: self.shown(host), waited: start.elapsed() };
-        let left = limit.saturating_duration_since(start);
-        if left.is_zero() {
-            return Err(timed_out());
-        }
+    ) -> Result<Server, ConnectError> {
+        let start = Instant::now();
         let mut config = self.config(host);
-        config.connect_timeout(left);
-        let opened = match endpoint {
+        match endpoint {
             Endpoint::Tcp { name, address } => {
-                // The connector negotiates TLS itself, and also bounds connections without TLS.
+                // The connector negotiates TLS itself.
                 config.ssl_mode(DriverSslMode::Require).ssl_negotiation(DriverNegotiation::Direct);
                 config.host(name).hostaddr(*address);
-                self.monitor.set_reply_deadline(Some(limit));
-                let connector = Connector { negotiation, monitor: self.monitor.clone() };
-                config.connect(connector).and_then(|client| Server::read(client, wanted))
             }
             Endpoint::Socket { folder } => {
                 config.ssl_mode(DriverSslMode::Disable);
                 set_socket(&mut config, folder);
-                let open = move || config.connect(NoTls).and_then(|client| Server::read(client, wanted));
-                within(limit, open).ok_or_else(timed_out)?
             }
-        };
-        let server = opened.map_err(|error| self.explain(&error, host, start))?;
+        }
+        let timed_out =
+            |start: Instant| ConnectError::TimedOut { address: self.shown(host), waited: start.elapsed() };
+        let opened = within(self.limit(), Server::open(&config, Connector { negotiation }, wanted)).await;
+        let server = opened.map_err(timed_out)?.map_err(|error| self.explain(&error, host, start))?;
         server.check(wanted, self.shown(host))
     }
 
@@ -220,8 +199,6 @@ impl Attempt<'_> {
             ChannelBindingMode::Prefer => ChannelBinding::Prefer,
             ChannelBindingMode::Require => ChannelBinding::Require,
         });
-        let monitor = self.monitor.clone();
-        config.notice_callback(move |notice| monitor.record(&notice));
         config
     }
 
@@ -246,7 +223,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn explain(&self, error: &postgres::Error, host: &Host, start: Instant) -> ConnectError {
+    fn explain(&self, error: &tokio_postgres::Error, host: &Host, start: Instant) -> ConnectError {
         let address = self.shown(host);
         let user = self.settings.user().to_owned();
         let database = self.settings.database().to_owned();
@@ -289,21 +266,36 @@ impl Attempt<'_> {
 /// A connected server, and what it says about itself.
 struct Server {
     client: Client,
+    warnings: ServerWarnings,
     version: String,
     is_standby: bool,
     is_read_only: bool,
 }
 
 impl Server {
-    /// Asks in one round trip of the simple protocol, which every pooler passes on.
-    fn read(mut client: Client, wanted: TargetSession) -> Result<Self, postgres::Error> {
+    /// Connects and asks in one round trip of the simple protocol, which every pooler passes on.
+    async fn open(
+        config: &Config,
+        connector: Connector,
+        wanted: TargetSession,
+    ) -> Result<Self, tokio_postgres::Error> {
+        let (client, mut connection) = config.connect(connector).await?;
+        let warnings = ServerWarnings::default();
+        let recorded = warnings.clone();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notice(notice) = message {
+                    recorded.record(&notice);
+                }
+            }
+        });
         let query = if wanted == TargetSession::Any {
             "SHOW server_version_num"
         } else {
             "SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.pg_is_in_recovery(), \
              pg_catalog.current_setting('default_transaction_read_only')"
         };
-        let answer = client.simple_query(query)?;
+        let answer = client.simple_query(query).await?;
         let row = answer.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row),
             _ => None,
@@ -313,10 +305,10 @@ impl Server {
         let version = column(0).to_owned();
         let is_standby = column(1) == "t";
         let is_read_only = is_standby || column(2) == "on";
-        Ok(Self { client, version, is_standby, is_read_only })
+        Ok(Self { client, warnings, version, is_standby, is_read_only })
     }
 
-    fn check(self, wanted: TargetSession, address: String) -> Result<Client, ConnectError> {
+    fn check(self, wanted: TargetSession, address: String) -> Result<Self, ConnectError> {
         if let Some(found) = too_old(&self.version) {
             return Err(ConnectError::ServerTooOld { address, found, minimum: MINIMUM_SERVER_VERSION });
         }
@@ -325,7 +317,7 @@ impl Server {
             TargetSession::Primary if self.is_standby => Err(ConnectError::ReadOnly { address }),
             TargetSession::ReadOnly if !self.is_read_only => Err(ConnectError::NotReadOnly { address }),
             TargetSession::Standby if !self.is_standby => Err(ConnectError::NotReadOnly { address }),
-            _ => Ok(self.client),
+            _ => Ok(self),
         }
     }
 }
@@ -358,16 +350,10 @@ fn socket_name(port: u16) -> String {
     format!(".s.PGSQL.{port}")
 }
 
-/// Runs work in a thread and waits for it until the limit. The thread is left behind if it takes longer.
-fn within<T: Send + 'static>(limit: Instant, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let thread = thread::Builder::new().name("milepost-connect".to_owned()).spawn(move || {
-        // Nobody waits any more if this fails.
-        let _ = sender.send(work());
-    });
-    thread.ok()?;
-    let left: Duration = limit.saturating_duration_since(Instant::now());
-    receiver.recv_timeout(left).ok()
+/// Waits for work until the limit. Returns when it began if it takes longer.
+async fn within<T>(limit: Instant, work: impl Future<Output = T>) -> Result<T, Instant> {
+    let start = Instant::now();
+    timeout_at(limit.into(), work).await.map_err(|_| start)
 }
 
 fn shuffle<T>(items: &mut [T]) {
@@ -392,15 +378,5 @@ mod tests {
         ] {
             assert_eq!(too_old(number).as_deref(), expected, "{number}");
         }
-    }
-
-    #[test]
-    fn work_that_takes_too_long_is_not_waited_for() {
-        let start = Instant::now();
-        let (end, wait) = mpsc::channel::<()>();
-        assert_eq!(within(start + Duration::from_millis(50), move || wait.recv().is_ok()), None);
-        assert!(start.elapsed() < Duration::from_secs(5));
-        drop(end);
-        assert_eq!(within(start + Duration::from_secs(60), || 7), Some(7));
     }
 }

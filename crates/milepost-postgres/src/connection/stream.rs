@@ -1,20 +1,16 @@
-//! The byte stream of a TCP connection: negotiates TLS with the server, and stops waiting at the deadline.
-//! Gives the driver one kind of stream, with and without TLS. Must not decide whether TLS is wanted.
+//! The byte stream of a connection: negotiates TLS with the server, and gives the driver one kind of stream,
+//! with and without TLS. Must not decide whether TLS is wanted, or limit the time: the caller does.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::task::{Context, Poll};
 
-use postgres::Socket;
-use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::time::Sleep;
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres_rustls::MakeRustlsConnect;
-
-use super::monitor::ConnectionMonitor;
 
 /// Asks the server for TLS: a length of 8 and the code 80877103.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
@@ -43,10 +39,9 @@ pub(super) enum TlsFailure {
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) negotiation: Negotiation,
-    pub(super) monitor: ConnectionMonitor,
 }
 
-type Tls = <MakeRustlsConnect as MakeTlsConnect<Timed>>::Stream;
+type Tls = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 impl MakeTlsConnect<Socket> for Connector {
     type Stream = Stream;
@@ -69,11 +64,9 @@ impl TlsConnect<Socket> for Connection {
     type Error = TlsFailure;
     type Future = Pin<Box<dyn Future<Output = Result<Stream, TlsFailure>> + Send>>;
 
-    fn connect(self, socket: Socket) -> Self::Future {
-        let Connector { negotiation, monitor } = self.connector;
-        let stream = Timed { socket, monitor, sleep: None };
+    fn connect(self, stream: Socket) -> Self::Future {
         Box::pin(async move {
-            match negotiation {
+            match self.connector.negotiation {
                 Negotiation::Plain => Ok(Stream::Plain(stream)),
                 Negotiation::Direct { tls } => handshake(tls, &self.host, stream).await,
                 Negotiation::Ask { tls, is_plain_allowed } => {
@@ -91,7 +84,7 @@ impl TlsConnect<Socket> for Connection {
 }
 
 /// Whether the server offers TLS. Reads a single byte: more could have been injected before encryption.
-async fn ask(stream: &mut Timed) -> io::Result<bool> {
+async fn ask(stream: &mut Socket) -> io::Result<bool> {
     stream.write_all(&SSL_REQUEST).await?;
     stream.flush().await?;
     match stream.read_u8().await? {
@@ -102,8 +95,8 @@ async fn ask(stream: &mut Timed) -> io::Result<bool> {
     }
 }
 
-async fn handshake(mut tls: MakeRustlsConnect, host: &str, stream: Timed) -> Result<Stream, TlsFailure> {
-    let connect = match MakeTlsConnect::<Timed>::make_tls_connect(&mut tls, host) {
+async fn handshake(mut tls: MakeRustlsConnect, host: &str, stream: Socket) -> Result<Stream, TlsFailure> {
+    let connect = match MakeTlsConnect::<Socket>::make_tls_connect(&mut tls, host) {
         Ok(connect) => connect,
         Err(never) => match never {},
     };
@@ -112,7 +105,7 @@ async fn handshake(mut tls: MakeRustlsConnect, host: &str, stream: Timed) -> Res
 
 /// A stream with or without TLS.
 pub(super) enum Stream {
-    Plain(Timed),
+    Plain(Socket),
     Tls(Box<Tls>),
 }
 
@@ -154,55 +147,5 @@ impl AsyncWrite for Stream {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
-    }
-}
-
-/// A socket that fails when it is still blocked at the deadline.
-pub(super) struct Timed {
-    socket: Socket,
-    monitor: ConnectionMonitor,
-    sleep: Option<(Instant, Pin<Box<Sleep>>)>,
-}
-
-impl Timed {
-    /// The result of an operation, or an error if it is pending and the deadline has passed.
-    fn unless_late<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        let Some(deadline) = self.monitor.reply_deadline().filter(|_| result.is_pending()) else {
-            return result;
-        };
-        let sleep = match &mut self.sleep {
-            Some((at, sleep)) if *at == deadline => sleep,
-            slot => &mut slot.insert((deadline, Box::pin(tokio::time::sleep_until(deadline.into())))).1,
-        };
-        ready!(sleep.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the server did not answer in time")))
-    }
-}
-
-impl AsyncRead for Timed {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let result = Pin::new(&mut this.socket).poll_read(cx, buf);
-        this.unless_late(cx, result)
-    }
-}
-
-impl AsyncWrite for Timed {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let result = Pin::new(&mut this.socket).poll_write(cx, buf);
-        this.unless_late(cx, result)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let result = Pin::new(&mut this.socket).poll_flush(cx);
-        this.unless_late(cx, result)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let result = Pin::new(&mut this.socket).poll_shutdown(cx);
-        this.unless_late(cx, result)
     }
 }

@@ -2,12 +2,10 @@
 
 use std::net::TcpListener;
 
-use milepost_postgres::connection::{
-    ConnectError, ConnectionMonitor, ErrorKind, classify, connect_with, ends_connection,
-};
+use milepost_postgres::connection::{ConnectError, ErrorKind, classify, ends_connection};
 use milepost_testkit::postgres::{ClusterOptions, unless_skipped};
 
-use crate::fixture::{PASSWORD, error, open, settings, soon, value, with_tls, without_tls};
+use crate::fixture::{PASSWORD, error, open, value, with_tls, without_tls};
 
 #[test]
 fn nothing_listens() {
@@ -127,7 +125,9 @@ fn errors_of_later_statements_have_a_kind() {
     let backend = value(&mut client, "SELECT pg_backend_pid()");
     server.cluster.sql("postgres", &format!("SELECT pg_terminate_backend({backend})")).unwrap();
     let error = client.batch_execute("SELECT 1").unwrap_err();
-    assert_eq!(classify(&error), ErrorKind::ShuttingDown, "{error}");
+    // The server's last message may arrive before the statement is sent, and then the connection is closed.
+    let kind = classify(&error);
+    assert!(matches!(kind, ErrorKind::ConnectionLost | ErrorKind::ShuttingDown), "{error}");
     assert!(ends_connection(&error) && classify(&error).is_retryable());
     let error = client.batch_execute("SELECT 1").unwrap_err();
     assert_eq!(classify(&error), ErrorKind::ConnectionLost, "{error}");
@@ -154,10 +154,9 @@ fn a_crash_of_the_server_is_a_lost_connection() {
 #[test]
 fn warnings_of_the_server_are_kept() {
     let Some(server) = without_tls() else { return };
-    let monitor = ConnectionMonitor::new();
-    let mut client = connect_with(&settings(&server.tcp("ann", "")), soon(), &monitor).unwrap();
+    let mut client = open(&server.tcp("ann", "")).unwrap();
     client.batch_execute("DO $$ BEGIN RAISE WARNING 'careful'; RAISE NOTICE 'hello'; END $$").unwrap();
-    let warnings = monitor.take_warnings();
+    let warnings = client.warnings.take();
     assert_eq!(warnings.iter().map(|w| (w.code(), w.message())).collect::<Vec<_>>(), [("01000", "careful")]);
-    assert!(monitor.take_warnings().is_empty());
+    assert!(client.warnings.take().is_empty());
 }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use milepost_postgres::connection::{ConnectError, Environment, Settings, connect};
+use milepost_postgres::connection::{self, ConnectError, Environment, ServerWarnings, Settings};
 use milepost_testkit::postgres::{ClusterOptions, PrivateCluster, unless_skipped};
-use postgres::{Client, SimpleQueryMessage};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Error, SimpleQueryMessage};
 
 /// The password of every role but the superuser.
 pub(crate) const PASSWORD: &str = "correct-horse";
@@ -95,6 +96,43 @@ pub(crate) fn soon() -> Instant {
     Instant::now() + Duration::from_secs(30)
 }
 
+/// A connection that is used synchronously.
+pub(crate) struct Client {
+    client: tokio_postgres::Client,
+    pub(crate) warnings: ServerWarnings,
+    runtime: Option<Runtime>,
+}
+
+impl Client {
+    /// Runs statements. Waits at most for the given time, and returns none if they take longer.
+    pub(crate) fn execute_within(&mut self, sql: &str, limit: Duration) -> Option<Result<(), Error>> {
+        let runtime = self.runtime.as_ref().unwrap();
+        let work = self.client.batch_execute(sql);
+        runtime.block_on(async { tokio::time::timeout(limit, work).await }).ok()
+    }
+
+    pub(crate) fn batch_execute(&mut self, sql: &str) -> Result<(), Error> {
+        self.execute_within(sql, Duration::from_secs(30)).unwrap()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+pub(crate) fn connect(settings: &Settings, deadline: Instant) -> Result<Client, ConnectError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match runtime.block_on(connection::connect(settings, deadline)) {
+        Ok((client, warnings)) => Ok(Client { client, warnings, runtime: Some(runtime) }),
+        Err(error) => {
+            runtime.shutdown_background();
+            Err(error)
+        }
+    }
+}
+
 pub(crate) fn open(text: &str) -> Result<Client, ConnectError> {
     connect(&settings(text), soon())
 }
@@ -108,7 +146,7 @@ pub(crate) fn error(text: &str) -> ConnectError {
 
 /// The first column of the first row.
 pub(crate) fn value(client: &mut Client, sql: &str) -> String {
-    let rows = client.simple_query(sql).unwrap();
+    let rows = client.runtime.as_ref().unwrap().block_on(client.client.simple_query(sql)).unwrap();
     let row = rows.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
         _ => None,

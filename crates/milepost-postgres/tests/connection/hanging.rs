@@ -4,12 +4,10 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use milepost_postgres::connection::{
-    ConnectError, ConnectionMonitor, ErrorKind, classify, connect, connect_with, ends_connection,
-};
+use milepost_postgres::connection::{ConnectError, ends_connection};
 use milepost_testkit::postgres::{Direction, Proxy, Target};
 
-use crate::fixture::{PASSWORD, settings, soon, value, with_tls, without_tls};
+use crate::fixture::{PASSWORD, connect, settings, soon, value, with_tls, without_tls};
 
 /// Far below any timeout of the operating system, far above the deadlines of the tests.
 const PROMPT: Duration = Duration::from_secs(8);
@@ -60,22 +58,18 @@ fn a_network_that_stops_in_the_middle_of_a_statement() {
         let proxy = Proxy::start(Target::Tcp(([127, 0, 0, 1], port).into())).unwrap();
         let text = server.tcp("ann", more);
         let text = text.replace(&format!("port={port}"), &format!("port={}", proxy.address().port()));
-        let monitor = ConnectionMonitor::new();
-        let mut client = connect_with(&settings(&text), soon(), &monitor).unwrap();
-        monitor.set_reply_deadline(Some(soon()));
+        let mut client = connect(&settings(&text), soon()).unwrap();
         assert_eq!(value(&mut client, "SELECT 1"), "1");
         proxy.pause_after(Direction::ToClient, 3);
         let start = Instant::now();
-        monitor.set_reply_deadline(Some(start + Duration::from_millis(300)));
-        let error = client.batch_execute("SELECT 1").unwrap_err();
-        assert_eq!(classify(&error), ErrorKind::TimedOut, "{error}");
+        assert!(client.execute_within("SELECT 1", Duration::from_millis(300)).is_none());
         assert!(start.elapsed() < PROMPT);
         assert!(proxy.is_paused());
+        proxy.cut();
         let error = client.batch_execute("SELECT 1").unwrap_err();
         assert!(ends_connection(&error), "{error}");
         drop(client);
         assert!(start.elapsed() < PROMPT);
-        proxy.cut();
         proxy.cut_after(Direction::ToClient, 40);
         let error = connect(&settings(&text), soon()).err().unwrap();
         assert!(matches!(error, ConnectError::Lost { .. } | ConnectError::Tls { .. }), "{error}");

@@ -2,9 +2,9 @@
 
 use std::net::TcpListener;
 
-use milepost_postgres::connection::{ConnectError, Environment, Settings, connect};
+use milepost_postgres::connection::{ConnectError, Environment, Settings};
 
-use crate::fixture::{PASSWORD, environment, open, private, soon, value, without_tls};
+use crate::fixture::{PASSWORD, connect, environment, open, private, soon, value, without_tls};
 
 #[test]
 fn hosts_are_tried_in_order_until_one_answers() {

@@ -1,9 +1,11 @@
 //! Every `sslmode`, with and without root certificates, against a server with and one without TLS.
 
-use milepost_postgres::connection::{ConnectError, Settings, connect};
+use milepost_postgres::connection::{ConnectError, Settings};
 use milepost_testkit::postgres::{ClusterOptions, unless_skipped};
 
-use crate::fixture::{environment, error, open, private, self_signed, soon, uses_tls, with_tls, without_tls};
+use crate::fixture::{
+    connect, environment, error, open, private, self_signed, soon, uses_tls, with_tls, without_tls,
+};
 
 /// What a connection results in.
 #[derive(Debug, PartialEq)]

@@ -4,8 +4,8 @@
 use std::error::Error as StdError;
 use std::io;
 
-use postgres::error::Severity;
 use rustls::CertificateError;
+use tokio_postgres::error::Severity;
 
 use crate::connection::stream::TlsFailure;
 
@@ -85,7 +85,7 @@ impl ErrorKind {
 }
 
 /// The kind of an error of the driver.
-pub fn classify(error: &postgres::Error) -> ErrorKind {
+pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
     if let Some(error) = error.as_db_error() {
         return by_sql_state(error.code().code(), error.message());
     }
@@ -95,14 +95,18 @@ pub fn classify(error: &postgres::Error) -> ErrorKind {
     causes(error).find_map(by_cause).unwrap_or(ErrorKind::Other)
 }
 
-/// Whether the connection is unusable after this error. A pooler can send errors without the field that is
-/// never translated, but then it does not translate the other one either.
-pub fn ends_connection(error: &postgres::Error) -> bool {
+/// Whether the connection is unusable after this error, so that the error says nothing about the statement: a
+/// transaction that is already committed can still be interrupted before its reply is sent. A pooler can send
+/// errors without the field that is never translated, but then it does not translate the other one either.
+pub fn ends_connection(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
-        Some(error) => match error.parsed_severity() {
-            Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
-            None => matches!(error.severity(), "FATAL" | "PANIC"),
-        },
+        Some(error) => {
+            let is_fatal = match error.parsed_severity() {
+                Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+                None => matches!(error.severity(), "FATAL" | "PANIC"),
+            };
+            is_fatal || ["57P", "08"].iter().any(|class| error.code().code().starts_with(class))
+        }
         None => {
             let kind = classify(error);
             matches!(
@@ -114,9 +118,9 @@ pub fn ends_connection(error: &postgres::Error) -> bool {
 }
 
 /// The text of an error: the server's own message, else the innermost cause.
-pub(in crate::connection) fn describe(error: &postgres::Error) -> String {
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
-        Some(error) => error.message().to_owned(),
+        Some(error) => error.message().lines().collect::<Vec<_>>().join(" "),
         None => causes(error).last().map_or_else(|| error.to_string(), ToString::to_string),
     }
 }
@@ -211,7 +215,7 @@ fn by_io_kind(kind: io::ErrorKind) -> Option<ErrorKind> {
 }
 
 /// An error's causes, outermost first. Includes the error inside an `io::Error`, which `source` skips.
-fn causes(error: &postgres::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+fn causes(error: &tokio_postgres::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(error.source(), |cause| cause_of(*cause))
 }
 

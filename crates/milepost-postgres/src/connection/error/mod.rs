@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-pub(super) use kind::describe;
+pub(crate) use kind::describe;
 pub use kind::{ErrorKind, classify, ends_connection};
 
 /// Why a connection cannot be made. `address` is the host and port that was tried.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields have the meaning that their names say")]
 pub enum ConnectError {

@@ -1,0 +1,248 @@
+//! The parts of a commit's statement for marks, names, attachments, events and roots.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use milepost::internal::store::EVENTS_KEPT;
+use milepost::internal::store::check::checksum;
+use milepost::model::BlobId;
+use milepost::store::{Part, Sealed};
+use tokio_postgres::types::Type;
+
+use super::{
+    Builder, attached_hash, attachment_hash, event_checksum, json, name_hash, root_checksum, root_hash,
+};
+use crate::decode::{self, integer};
+use crate::error::PostgresError;
+use crate::schema::key_hash;
+
+/// Maximum number of events in a row.
+const EVENTS_PER_ROW: usize = 64;
+
+/// Number of events beyond the limit that a run keeps until they are removed.
+const EVENT_SLACK: u64 = 128;
+
+/// The rows of `event` that a commit adds.
+#[derive(Default)]
+pub(super) struct EventRows {
+    positions: Vec<i64>,
+    counts: Vec<i64>,
+    sums: Vec<Vec<u8>>,
+    texts: Vec<String>,
+    /// Events up to this position are removed.
+    trim: Option<u64>,
+}
+
+impl Builder<'_> {
+    pub(super) fn marks(&mut self, drops: &BTreeSet<u64>) -> Result<(), PostgresError> {
+        // The last marks of a checkpoint count.
+        let mut marks = BTreeMap::new();
+        for (sequence, new) in &self.commit.marks {
+            if self.stays(*sequence, drops) {
+                marks.insert(*sequence, new);
+            }
+        }
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let (mut sums, mut texts) = (Vec::new(), Vec::new());
+        for (sequence, new) in &marks {
+            let text = json(new)?;
+            sums.push(decode::marks_checksum(self.row.n, *sequence, new.revision, &text).to_vec());
+            texts.push(text);
+        }
+        let p = &mut self.params;
+        let sequences = p.ints(marks.keys().map(|sequence| integer(*sequence)).collect());
+        let revisions = p.ints(marks.values().map(|new| integer(new.revision)).collect());
+        let (sums, texts) = (p.byte_arrays(sums), p.texts(texts));
+        let sql = format!(
+            "INSERT INTO {{s}}.marks (run_n, sequence, revision, checksum, marks) SELECT written.n, m.* \
+             FROM written, unnest({sequences}, {revisions}, {sums}, {texts}) m ON CONFLICT (run_n, sequence) \
+             DO UPDATE SET revision = excluded.revision, checksum = excluded.checksum, marks = excluded.marks"
+        );
+        self.part("set_marks", sql);
+        Ok(())
+    }
+
+    /// Adds and removes names. A name that must be new is reserved in its project, so that of two concurrent
+    /// commits of different runs only one can have it.
+    pub(super) fn names(&mut self, puts: &[&Sealed], drops: &BTreeSet<u64>) {
+        let mut wanted: BTreeMap<u64, BTreeSet<Vec<u8>>> = BTreeMap::new();
+        for (sequence, marks) in &self.commit.marks {
+            if self.stays(*sequence, drops) {
+                wanted.insert(*sequence, marks.tags.iter().map(|tag| name_hash(tag)).collect());
+            }
+        }
+        for (sequence, (_, imported)) in self.context.names {
+            if let (Some(names), Some(imported)) = (wanted.get_mut(sequence), imported) {
+                names.insert(name_hash(imported));
+            }
+        }
+        for put in puts {
+            let header = put.header();
+            let is_new = self.commit.new_names.iter().any(|name| name == header.snapshot_id().as_str());
+            let own = is_new.then(|| name_hash(header.snapshot_id().as_str()));
+            let imported = header.imported_id().as_ref().map(|id| name_hash(id));
+            let names: Vec<_> = own.into_iter().chain(imported).collect();
+            if !names.is_empty() {
+                wanted.entry(header.sequence()).or_default().extend(names);
+            }
+        }
+        let project = self.commit.record.project_id().clone().unwrap_or_default();
+        let reserved = |name: &str| key_hash("reserved", &[project.as_bytes(), name.as_bytes()]);
+        let new_names: BTreeMap<Vec<u8>, Vec<u8>> =
+            self.commit.new_names.iter().map(|name| (name_hash(name), reserved(name))).collect();
+        let (mut added, mut removed) = ((vec![], vec![], vec![]), (vec![], vec![]));
+        for (sequence, names) in wanted {
+            let none = BTreeSet::new();
+            let before = self.context.names.get(&sequence).map_or(&none, |(names, _)| names);
+            for name in names.difference(before) {
+                added.0.push(integer(sequence));
+                added.1.push(name.clone());
+                added.2.push(new_names.get(name).cloned());
+            }
+            for name in before.difference(&names) {
+                removed.0.push(integer(sequence));
+                removed.1.push(name.clone());
+            }
+        }
+        if !removed.0.is_empty() {
+            let (sequences, names) = (self.params.ints(removed.0), self.params.byte_arrays(removed.1));
+            let sql = format!(
+                "DELETE FROM {{s}}.name t USING written, unnest({sequences}, {names}) AS d (sequence, name) \
+                 WHERE t.run_n = written.n AND t.sequence = d.sequence AND t.name = d.name"
+            );
+            self.part("drop_names", sql);
+        }
+        if !added.0.is_empty() {
+            let (sequences, names) = (self.params.ints(added.0), self.params.byte_arrays(added.1));
+            let reserved = self.params.add(added.2, Type::BYTEA_ARRAY);
+            let sql = format!(
+                "INSERT INTO {{s}}.name (run_n, sequence, name, reserved) SELECT written.n, a.* \
+                 FROM written, unnest({sequences}, {names}, {reserved}) a ON CONFLICT (name, run_n, sequence) DO NOTHING"
+            );
+            self.part("add_names", sql);
+        }
+    }
+
+    /// Removes the attachments of dropped checkpoints and adds new ones.
+    pub(super) fn attachments(&mut self) -> Result<(), PostgresError> {
+        let dropped: BTreeSet<_> =
+            self.context.dropped.values().map(|id| attached_hash(id.as_str())).collect();
+        // One statement cannot write a row twice, so the commit's attachments with the same key are merged here.
+        let mut added: BTreeMap<(Vec<u8>, Vec<u8>), (bool, String)> = BTreeMap::new();
+        for one in &self.commit.attachments {
+            let key = (attached_hash(one.checkpoint()), attachment_hash(one.task_id(), one.index()));
+            // The rows of a dropped checkpoint are gone before the commit adds its own.
+            let replaces = one.replace() || dropped.contains(&key.0);
+            match added.get(&key) {
+                Some(_) if !one.replace() => {}
+                _ => drop(added.insert(key, (replaces, json(one)?))),
+            }
+        }
+        if !dropped.is_empty() {
+            let p = &mut self.params;
+            let checkpoints = p.byte_arrays(dropped.into_iter().collect());
+            let keys = p
+                .byte_arrays(added.keys().map(|(checkpoint, key)| [&checkpoint[..], key].concat()).collect());
+            let sql = format!(
+                "DELETE FROM {{s}}.attachment a USING written WHERE a.run_n = written.n \
+                 AND a.checkpoint = ANY({checkpoints}) AND NOT a.checkpoint || a.key = ANY({keys})"
+            );
+            self.part("drop_attachments", sql);
+        }
+        for replaces in [false, true] {
+            let these: Vec<_> = added.iter().filter(|(_, (r, _))| *r == replaces).collect();
+            if these.is_empty() {
+                continue;
+            }
+            let n = self.row.n.to_le_bytes();
+            let sums = these.iter().map(|((checkpoint, key), (_, text))| {
+                checksum(Part::Attachment, &[&n, checkpoint, key], text.as_bytes()).to_vec()
+            });
+            let sums = sums.collect();
+            let p = &mut self.params;
+            let checkpoints =
+                p.byte_arrays(these.iter().map(|((checkpoint, _), _)| checkpoint.clone()).collect());
+            let keys = p.byte_arrays(these.iter().map(|((_, key), _)| key.clone()).collect());
+            let (sums, texts) =
+                (p.byte_arrays(sums), p.texts(these.iter().map(|(_, (_, text))| text.clone()).collect()));
+            let conflict = match replaces {
+                true => "UPDATE SET checksum = excluded.checksum, attachment = excluded.attachment",
+                false => "NOTHING",
+            };
+            let sql = format!(
+                "INSERT INTO {{s}}.attachment (run_n, checkpoint, key, checksum, attachment) \
+                 SELECT written.n, a.* FROM written, unnest({checkpoints}, {keys}, {sums}, {texts}) a \
+                 ON CONFLICT (run_n, checkpoint, key) DO {conflict}"
+            );
+            self.part(if replaces { "replace_attachments" } else { "add_attachments" }, sql);
+        }
+        Ok(())
+    }
+
+    /// Numbers the commit's events, and decides which old ones are removed.
+    pub(super) fn events(&mut self) -> Result<EventRows, PostgresError> {
+        let mut rows = EventRows::default();
+        let surplus = self.commit.events.len().saturating_sub(EVENTS_KEPT as usize);
+        for chunk in self.commit.events[surplus..].chunks(EVENTS_PER_ROW) {
+            let (at, count, text) = (self.row.events + 1, chunk.len() as u64, json(&chunk)?);
+            rows.sums.push(event_checksum(self.row.n, at, count, self.stamp, &text).to_vec());
+            rows.positions.push(integer(at));
+            rows.counts.push(integer(count));
+            rows.texts.push(text);
+            self.row.events += count;
+        }
+        if self.row.events.saturating_sub(self.row.events_from) > EVENTS_KEPT + EVENT_SLACK {
+            self.row.events_from = self.row.events - EVENTS_KEPT;
+            rows.trim = Some(self.row.events_from);
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn write_events(&mut self, rows: EventRows) {
+        if let Some(trim) = rows.trim {
+            let trim = self.params.int(integer(trim));
+            let sql = format!(
+                "DELETE FROM {{s}}.event e USING written WHERE e.run_n = written.n AND e.n + e.count - 1 <= {trim} \
+                 AND e.n <= {trim}"
+            );
+            self.part("trim_events", sql);
+        }
+        if rows.texts.is_empty() {
+            return;
+        }
+        let p = &mut self.params;
+        let (positions, counts) = (p.ints(rows.positions), p.ints(rows.counts));
+        let (sums, texts, stamp) =
+            (p.byte_arrays(rows.sums), p.texts(rows.texts), p.int(integer(self.stamp)));
+        let sql = format!(
+            "INSERT INTO {{s}}.event (run_n, n, count, checksum, events, stamp) SELECT written.n, a.*, {stamp} \
+             FROM written, unnest({positions}, {counts}, {sums}, {texts}) a"
+        );
+        self.part("add_events", sql);
+    }
+
+    pub(super) fn roots(&mut self) {
+        let roots: BTreeMap<&str, &BlobId> =
+            self.commit.roots.iter().map(|(name, blob)| (&**name, blob)).collect();
+        if roots.is_empty() {
+            return;
+        }
+        let p = &mut self.params;
+        let keys = p.byte_arrays(roots.keys().map(|name| root_hash(name)).collect());
+        let names = p.byte_arrays(roots.keys().map(|name| name.as_bytes().to_vec()).collect());
+        let blobs = p.byte_arrays(roots.values().map(|blob| blob.as_bytes().to_vec()).collect());
+        let sums = p.byte_arrays(
+            roots
+                .iter()
+                .map(|(name, blob)| root_checksum(name.as_bytes(), blob.as_bytes()).to_vec())
+                .collect(),
+        );
+        let sql = format!(
+            "INSERT INTO {{s}}.blob_root (key, name, blob, checksum) SELECT a.* \
+             FROM written, unnest({keys}, {names}, {blobs}, {sums}) a ON CONFLICT (project, key) \
+             DO UPDATE SET name = excluded.name, blob = excluded.blob, checksum = excluded.checksum"
+        );
+        self.part("set_roots", sql);
+    }
+}

@@ -1,0 +1,411 @@
+//! `PostgresStore`: one handle on a store in a PostgreSQL schema. Connects when it is first used, creates the
+//! schema if it may, and delegates each operation to its module. Contains no SQL of its own except for the
+//! schema's version and facts about the server.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use milepost::internal::model::StoreId;
+use milepost::model::{Attachment, BlobId, Message, RunId, WriteToken};
+use milepost::store::{
+    BlobEntry, CollectReport, CommittedWrite, Damage, Decide, EventPage, EventQuery, FindLiveBlobs,
+    HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunQuery, RunRow,
+    Store, StoreError, StoreInfo, StoredRun,
+};
+
+use crate::connection::Settings;
+use crate::decode::{column, number};
+use crate::error::PostgresError;
+use crate::frames::ChainEnd;
+use crate::pool::{Deadline, Failed, Pool};
+use crate::schema::{self, SchemaName};
+use crate::session::{Params, Session};
+use crate::{blobs, collect, maintenance, read, write};
+
+/// Number of runs whose newest document is kept in memory.
+const CACHED_RUNS: usize = 8;
+
+/// A store in a schema of a PostgreSQL database.
+pub struct PostgresStore {
+    location: String,
+    schema: SchemaName,
+    options: OpenOptions,
+    pool: Pool,
+    /// Whether the schema is known to exist in a version that this program supports.
+    is_ready: AtomicBool,
+    ends: Mutex<Vec<CachedEnd>>,
+}
+
+/// The newest document of a run, valid as long as the run's row is the same.
+#[derive(Clone)]
+pub(crate) struct CachedEnd {
+    pub(crate) n: i64,
+    /// The stamp and the number of commits in the run's row.
+    pub(crate) at: (u64, u64),
+    pub(crate) end: ChainEnd,
+}
+
+impl PostgresStore {
+    /// Opens a store. Does not connect; the first operation does.
+    pub fn open(settings: &Settings, options: &OpenOptions) -> Self {
+        Self {
+            location: settings.address(),
+            schema: SchemaName::new(settings.schema()),
+            options: options.clone(),
+            pool: Pool::new(settings.clone()),
+            is_ready: AtomicBool::new(false),
+            ends: Mutex::new(Vec::new()),
+        }
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaName {
+        &self.schema
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(crate) fn location(&self) -> String {
+        self.location.clone()
+    }
+
+    pub(crate) fn deadline(&self) -> Deadline {
+        let limit = self.options.time_limit.unwrap_or(self.options.wait);
+        Deadline::after(self.options.wait.min(limit))
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        match &self.options.foreign {
+            Some(why) => Err(StoreError::Untrusted { location: self.location(), why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The error of an operation that writes. A write can also time out because others hold a lock.
+    pub(crate) fn write_error(&self, e: PostgresError) -> StoreError {
+        let location = self.location();
+        match (e.problem(), e) {
+            (_, e) if e.is_missing_schema() => StoreError::Missing { location },
+            (_, e) if e.is_read_only() => StoreError::ReadOnly { location, source: e.into() },
+            (_, PostgresError::TimedOut { waited }) => StoreError::Busy { location, waited },
+            (Some(problem), e) => StoreError::Server { location, problem, source: e.into() },
+            (None, e) => StoreError::Write { location, source: e.into() },
+        }
+    }
+
+    /// The error of an operation that only reads.
+    pub(crate) fn read_error(&self, e: PostgresError) -> StoreError {
+        let location = self.location();
+        match (e.problem(), e) {
+            (_, e) if e.is_missing_schema() => StoreError::Missing { location },
+            (Some(problem), e) => StoreError::Server { location, problem, source: e.into() },
+            (None, e) => StoreError::Read { location, source: e.into() },
+        }
+    }
+
+    /// The error of a write that cannot be looked up. If its reply may have been lost, its result is unknown.
+    pub(crate) fn after_write(&self, e: StoreError, was_sent: bool) -> StoreError {
+        match e {
+            StoreError::Server { location, .. } | StoreError::Busy { location, .. } if was_sent => {
+                StoreError::Unknown { location }
+            }
+            e => e,
+        }
+    }
+
+    /// Runs work that may be repeated and that belongs to a write.
+    pub(crate) fn run_work<T>(
+        &self,
+        deadline: &mut Deadline,
+        mut work: impl FnMut(&mut Session, &Deadline) -> Result<T, Failed<StoreError>>,
+    ) -> Result<T, StoreError> {
+        let result =
+            self.pool.run(deadline, |session, deadline| work(session, deadline).map_err(WorkError::wrap));
+        result.map_err(|e| match e {
+            WorkError::Store(e) => e,
+            WorkError::Postgres(e) => self.write_error(e),
+        })
+    }
+
+    /// Runs a read, which is repeated if the connection is lost.
+    pub(crate) fn read<T>(
+        &self,
+        mut work: impl FnMut(&mut Session, &Deadline) -> Result<T, Failed<StoreError>>,
+    ) -> Result<T, StoreError> {
+        let mut deadline = self.deadline();
+        self.prepare_schema(&mut deadline)?;
+        // Waiting for the server and reading have the same limit each.
+        let mut deadline = self.deadline();
+        let result = self
+            .pool
+            .run(&mut deadline, |session, deadline| work(session, deadline).map_err(WorkError::wrap));
+        result.map_err(|e| match e {
+            WorkError::Store(e) => e,
+            WorkError::Postgres(e) => self.read_error(e),
+        })
+    }
+
+    /// Checks the version of the schema once per handle, and creates the schema if the options allow it.
+    pub(crate) fn prepare_schema(&self, deadline: &mut Deadline) -> Result<(), StoreError> {
+        if self.is_ready.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let found = match self.stored_version(deadline) {
+            Err(StoreError::Missing { .. }) if self.options.create && self.options.foreign.is_none() => {
+                self.create_schema(deadline)?;
+                self.stored_version(deadline)?
+            }
+            found => found?,
+        };
+        if found > schema::VERSION {
+            let (found, known) = (found as u64, schema::VERSION as u64);
+            return Err(StoreError::Newer { location: self.location(), found, known });
+        }
+        self.is_ready.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn stored_version(&self, deadline: &mut Deadline) -> Result<i64, StoreError> {
+        let sql = self.schema().fill("SELECT version FROM {s}.meta");
+        let found = self.pool.run(deadline, |session, deadline| {
+            let rows = session.query(&sql, &Params::new(), deadline.left())?;
+            let version = rows.first().map(|row| column::<i64>(row, "version")).transpose()?;
+            version.ok_or_else(|| {
+                Failed::Final(WorkError::Store(StoreError::Missing { location: self.location() }))
+            })
+        });
+        found.map_err(|e| match e {
+            WorkError::Store(e) => e,
+            WorkError::Postgres(e) => self.read_error(e),
+        })
+    }
+
+    /// Creates the schema. Clients that do so at the same time may collide in the server's catalog, so that all
+    /// but one repeat it.
+    fn create_schema(&self, deadline: &mut Deadline) -> Result<(), StoreError> {
+        let encoding = "SELECT current_setting('server_encoding') AS encoding";
+        let sql = format!(
+            "BEGIN; {} COMMIT;",
+            schema::create_statements(self.schema(), StoreId::generate().as_str())
+        );
+        loop {
+            let created = self.run_work(deadline, |session, deadline| {
+                let rows = session.query(encoding, &Params::new(), deadline.left())?;
+                let found: String = rows.first().map_or(Ok(String::new()), |row| column(row, "encoding"))?;
+                if found != "UTF8" {
+                    let source = PostgresError::Value {
+                        message: format!("the database's encoding is {found}, not UTF8"),
+                    };
+                    return Err(Failed::Final(StoreError::Write {
+                        location: self.location(),
+                        source: source.into(),
+                    }));
+                }
+                match session.batch(&sql, deadline.left()) {
+                    // 23505 and XX000 come from the catalog, 42P06, 42P07 and 42710 from objects that now exist.
+                    Err(e) if matches!(e.code(), Some("23505" | "XX000" | "42P06" | "42P07" | "42710")) => {
+                        session.batch("ROLLBACK", deadline.left())?;
+                        Ok(false)
+                    }
+                    Err(e @ PostgresError::Refused { .. }) => {
+                        session.batch("ROLLBACK", deadline.left())?;
+                        Err(e.into())
+                    }
+                    created => Ok(created.map(|()| true)?),
+                }
+            })?;
+            if created {
+                return Ok(());
+            }
+            if !deadline.pause() {
+                return Err(StoreError::Busy { location: self.location(), waited: deadline.waited() });
+            }
+        }
+    }
+
+    /// All statements that create the store, for teams whose applications must not do so.
+    pub fn create_statements(settings: &Settings) -> String {
+        schema::create_statements(&SchemaName::new(settings.schema()), StoreId::generate().as_str())
+    }
+
+    /// Creates the store, or does nothing if it exists.
+    pub fn create(&self) -> Result<(), StoreError> {
+        self.check_writable()?;
+        let mut deadline = self.deadline();
+        match self.stored_version(&mut deadline) {
+            Err(StoreError::Missing { .. }) => self.create_schema(&mut deadline)?,
+            found => drop(found?),
+        }
+        self.prepare_schema(&mut deadline)
+    }
+
+    /// The random id of the store, which is the same for every address of it.
+    pub fn store_id(&self) -> Result<String, StoreError> {
+        let sql = self.schema().fill("SELECT store_id FROM {s}.meta");
+        self.read(|session, deadline| {
+            let rows = session.query(&sql, &Params::new(), deadline.left())?;
+            let id = rows.first().map(|row| column(row, "store_id")).transpose()?;
+            id.ok_or_else(|| Failed::Final(StoreError::Missing { location: self.location() }))
+        })
+    }
+
+    /// The newest document of a run, if this handle wrote it and the run has not changed since.
+    pub(crate) fn cached_end(&self, n: i64, at: (u64, u64)) -> Option<ChainEnd> {
+        let ends = self.ends.lock().unwrap_or_else(|e| e.into_inner());
+        ends.iter().find(|cached| cached.n == n && cached.at == at).map(|cached| cached.end.clone())
+    }
+
+    pub(crate) fn cache_end(&self, new: CachedEnd) {
+        let mut ends = self.ends.lock().unwrap_or_else(|e| e.into_inner());
+        ends.retain(|cached| cached.n != new.n);
+        ends.push(new);
+        if ends.len() > CACHED_RUNS {
+            ends.remove(0);
+        }
+    }
+
+    pub(crate) fn forget_end(&self, n: i64) {
+        let mut ends = self.ends.lock().unwrap_or_else(|e| e.into_inner());
+        ends.retain(|cached| cached.n != n);
+    }
+
+    /// The stamp of a run's last write; `None` if the run does not exist.
+    pub(crate) fn run_row(&self, run: &RunId) -> Result<Option<u64>, StoreError> {
+        self.read(|session, deadline| {
+            let mut params = Params::new();
+            let id = params.text(run.as_str());
+            let sql = self.schema().fill(&format!("SELECT stamp FROM {{s}}.run WHERE run_id = {id}"));
+            let rows = session.query(&sql, &params, deadline.left())?;
+            Ok(rows.first().map(|row| number(row, "stamp")).transpose()?)
+        })
+    }
+}
+
+/// The error of work on a connection: of the store, or of the connection itself.
+enum WorkError {
+    Store(StoreError),
+    Postgres(PostgresError),
+}
+
+impl WorkError {
+    fn wrap(failed: Failed<StoreError>) -> Failed<Self> {
+        match failed {
+            Failed::Statement(e) => Failed::Statement(e),
+            Failed::Final(e) => Failed::Final(Self::Store(e)),
+        }
+    }
+}
+
+impl From<PostgresError> for WorkError {
+    fn from(e: PostgresError) -> Self {
+        Self::Postgres(e)
+    }
+}
+
+impl Store for PostgresStore {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        write::write(self, run, decide)
+    }
+
+    fn find_commit(&self, run: &RunId, token: &WriteToken) -> Result<Option<CommittedWrite>, StoreError> {
+        read::runs::find_commit(self, run, token)
+    }
+
+    fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
+        read::runs::run(self, run)
+    }
+
+    fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
+        read::runs::runs(self, query)
+    }
+
+    fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+        read::headers::headers(self, query)
+    }
+
+    fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
+        read::body::body(self, run, sequence)
+    }
+
+    fn events(&self, query: &EventQuery<'_>) -> Result<EventPage, StoreError> {
+        read::events::events(self, query)
+    }
+
+    fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
+        read::runs::messages(self, run)
+    }
+
+    fn attachments(
+        &self,
+        run: &RunId,
+        checkpoint: Option<&str>,
+    ) -> Result<Vec<Result<Attachment, Damage>>, StoreError> {
+        read::runs::attachments(self, run, checkpoint)
+    }
+
+    fn retention_entries(
+        &self,
+        run: &RunId,
+        _newest: Option<u64>,
+    ) -> Result<Vec<RetentionEntry>, StoreError> {
+        read::headers::retention_entries(self, run)
+    }
+
+    fn put_blobs(&self, contents: &[&[u8]]) -> Result<(), StoreError> {
+        blobs::put(self, contents)
+    }
+
+    fn missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
+        blobs::missing(self, ids)
+    }
+
+    fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError> {
+        blobs::read(self, id)
+    }
+
+    fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
+        blobs::list(self, after, limit)
+    }
+
+    fn blob_bytes(&self) -> Result<u64, StoreError> {
+        blobs::bytes(self)
+    }
+
+    fn blob_roots(&self) -> Result<Vec<(String, BlobId)>, StoreError> {
+        blobs::roots(self)
+    }
+
+    fn collect_blobs(&self, find_live: &mut FindLiveBlobs<'_>) -> Result<CollectReport, StoreError> {
+        collect::collect(self, find_live)
+    }
+
+    fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
+        write::delete_run(self, run, only_at)
+    }
+
+    fn maintain(&self, what: Maintenance<'_>) -> Result<MaintenanceReport, StoreError> {
+        maintenance::maintain(self, what)
+    }
+
+    fn current_user(&self) -> Result<Option<String>, StoreError> {
+        self.read(|session, deadline| {
+            let rows = session.query("SELECT session_user::text AS name", &Params::new(), deadline.left())?;
+            Ok(rows.first().map(|row| column(row, "name")).transpose()?)
+        })
+    }
+
+    fn info(&self) -> Result<StoreInfo, StoreError> {
+        let bytes = self.read(|session, deadline| {
+            let mut params = Params::new();
+            let name = params.text(self.schema().as_str());
+            let sql = format!(
+                "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes FROM pg_catalog.pg_class c \
+                 JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace WHERE s.nspname = {name} AND c.relkind = 'r'"
+            );
+            let rows = session.query(&sql, &params, deadline.left())?;
+            Ok(rows.first().map_or(Ok(0), |row| number(row, "bytes"))?)
+        })?;
+        Ok(StoreInfo::new(self.location(), bytes))
+    }
+}
