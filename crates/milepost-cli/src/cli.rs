@@ -36,7 +36,7 @@ pub(crate) struct Global {
     /// Work as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
-    /// Store: sqlite:PATH or files:DIR [env: MILEPOST_STORE]
+    /// Store: sqlite:PATH, files:DIR or postgres://… [env: MILEPOST_STORE]
     #[arg(long, value_name = "URL", global = true, add = Values::Store)]
     pub(crate) store: Option<String>,
     /// Run to operate on [env: MILEPOST_RUN]
@@ -79,6 +79,7 @@ pub(crate) struct Global {
 /// Data goes to stdout, messages go to stderr.
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    crate::config::register_stores();
     if let Some(shell) = crate::config::completion_shell() {
         return complete(&shell, &arguments);
     }

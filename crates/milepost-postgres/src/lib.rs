@@ -10,7 +10,7 @@
 //! `write_log` has one row for each of a run's latest commits, with the token of the commit if it has one. Foreign
 //! keys remove what belongs to a run or a checkpoint with it. Every row has a checksum, as in the SQLite store.
 //!
-//! Stamps come from a sequence. Each value stands for a block of stamps, one for each checkpoint of a commit. A write
+//! Stamps come from a sequence. Each value reserves a block of stamps, one for each checkpoint of a commit. A write
 //! takes its value after it has read the run's row, so that stamps increase within a run, and every write that starts
 //! after another one was acknowledged has a higher stamp.
 //!

@@ -43,6 +43,10 @@ impl StoreOpener for PostgresOpener {
         self.scheme
     }
 
+    fn address_form(&self) -> Option<&'static str> {
+        (self.scheme == "postgres").then_some("postgres://HOST/DATABASE")
+    }
+
     fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
         let settings = self.settings(location).map_err(|e| StoreError::Server {
             location: format!("{}:{UNREADABLE}", self.scheme),

@@ -13,7 +13,7 @@ use crate::shell::{cargo, read_output};
 /// A workspace crate, the workspace crates it may depend on, and those that only its tests may use.
 const CRATES: [(&str, &[&str], &[&str]); 5] = [
     ("milepost", &[], &["milepost-testkit"]),
-    ("milepost-cli", &["milepost", "milepost-mcp"], &[]),
+    ("milepost-cli", &["milepost", "milepost-mcp", "milepost-postgres"], &["milepost-testkit"]),
     ("milepost-mcp", &["milepost"], &[]),
     ("milepost-postgres", &["milepost"], &["milepost-testkit"]),
     ("milepost-testkit", &["milepost"], &[]),

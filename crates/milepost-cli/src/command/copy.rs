@@ -22,10 +22,10 @@ use crate::present::transfer::CopyDocument;
                         Exit codes: 3 if damaged checkpoints were skipped, 5 if --verify finds a difference."
 )]
 pub(crate) struct CopyArgs {
-    /// Store to read: sqlite:PATH or files:DIR
+    /// Store to read: sqlite:PATH, files:DIR or postgres://…
     #[arg(long, value_name = "URL", add = Values::Store)]
     from: String,
-    /// Store to write, created if it does not exist: sqlite:PATH or files:DIR
+    /// Store to write, created if it does not exist: sqlite:PATH, files:DIR or postgres://…
     #[arg(long, value_name = "URL", add = Values::Store)]
     to: String,
     /// Compare the stores afterwards, document by document

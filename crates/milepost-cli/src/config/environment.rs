@@ -49,6 +49,24 @@ impl Environment {
     }
 }
 
+/// Makes the kinds of store known that are not part of the library.
+pub(crate) fn register_stores() {
+    #[cfg(feature = "postgres")]
+    {
+        use milepost_postgres::connection::Environment;
+        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        #[allow(clippy::disallowed_methods, reason = "config reads the environment")]
+        let all = std::env::vars_os();
+        let variables = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        milepost_postgres::register(Environment {
+            variables: variables.filter(|(name, _)| name.starts_with("PG")).collect(),
+            home: variable("HOME").map(PathBuf::from),
+            user: ["USER", "LOGNAME"].into_iter().find_map(text),
+            ..Environment::new()
+        });
+    }
+}
+
 /// The folder for the user's settings, following the platform's convention.
 fn config_folder() -> Option<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config", "APPDATA")

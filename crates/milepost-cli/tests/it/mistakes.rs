@@ -283,8 +283,8 @@ fn mistakes_on_the_command_line() {
     Caused by: No such file or directory (os error 2)
     Hint: check the path and its permissions
     ");
-    insta::assert_snapshot!(table.row("a store of a kind that does not exist", &empty, &["list", "--store", "postgres:x"], 2, "usage"), @r#"
-    Error: --store: "postgres:x" is not a store address (expected sqlite:PATH or files:DIR) (usage)
+    insta::assert_snapshot!(table.row("a store of a kind that does not exist", &empty, &["list", "--store", "mysql:x"], 2, "usage"), @r#"
+    Error: --store: "mysql:x" is not a store address (expected sqlite:PATH, files:DIR or postgres://HOST/DATABASE) (usage)
     Hint: `milepost help` lists what each flag accepts
     "#);
     insta::assert_snapshot!(table.row("a store that does not exist", &empty, &["list", "--store", "sqlite:typo.db"], 10, "store_missing"), @"

@@ -20,7 +20,7 @@ pub enum StoreError {
         waited: Duration,
     },
     /// The text is not a store address.
-    #[error("\"{0}\" is not a store address (expected sqlite:PATH or files:DIR)")]
+    #[error("\"{0}\" is not a store address (expected {forms})", forms = super::opener::address_forms())]
     Address(String),
     /// The store does not exist.
     #[error("no store at {location}")]

@@ -16,6 +16,11 @@ pub trait StoreOpener: Send + Sync {
     /// The part of an address before the colon. At least two characters, as one letter is a Windows drive.
     fn scheme(&self) -> &'static str;
 
+    /// The form of an address, such as `sqlite:PATH`, for messages; `None` if it need not be named.
+    fn address_form(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Opens the store at a location, which is the part of its address after the colon.
     fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError>;
 
@@ -84,6 +89,17 @@ static BUILT_IN: &[&dyn StoreOpener] = &[
     &SQLITE,
     &FILES,
 ];
+
+/// The forms of an address that are accepted, for messages.
+pub(super) fn address_forms() -> String {
+    let registered = REGISTERED.read().unwrap_or_else(|e| e.into_inner());
+    let forms: Vec<_> =
+        BUILT_IN.iter().chain(registered.iter()).filter_map(|opener| opener.address_form()).collect();
+    match forms.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => forms.concat(),
+    }
+}
 
 /// Finds the opener for a scheme.
 pub(super) fn find_opener(scheme: &str) -> Option<&'static dyn StoreOpener> {

@@ -24,6 +24,10 @@ options! {
         /// Maximum time for a transaction, not counting the wait for the lock. A longer transaction is
         /// interrupted. No limit by default.
         pub time_limit: Option<Duration>,
+        /// The id of the project that the store is used for. A store on a server, which many projects share, then
+        /// lists only the runs, checkpoints and events of this project, and keeps its blobs apart. Other stores
+        /// ignore it. All projects by default.
+        pub project: Option<String>,
     }
 }
 
@@ -36,6 +40,7 @@ impl Default for OpenOptions {
             foreign: None,
             user_state: None,
             time_limit: None,
+            project: None,
         }
     }
 }

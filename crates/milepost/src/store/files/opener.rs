@@ -20,6 +20,10 @@ impl StoreOpener for FilesOpener {
         "files"
     }
 
+    fn address_form(&self) -> Option<&'static str> {
+        Some("files:DIR")
+    }
+
     fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(FilesStore::open(Path::new(location), options)?))
     }

@@ -21,6 +21,10 @@ impl StoreOpener for SqliteOpener {
         "sqlite"
     }
 
+    fn address_form(&self) -> Option<&'static str> {
+        Some("sqlite:PATH")
+    }
+
     fn open(&self, location: &OsStr, options: &OpenOptions) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(SqliteStore::open(Path::new(location), options)?))
     }
