@@ -34,6 +34,7 @@ mod blobs;
 mod collect;
 mod compact;
 pub mod connection;
+mod creation;
 mod decode;
 mod error;
 mod frames;

@@ -124,7 +124,7 @@ impl Pool {
     }
 
     /// Makes a connection available again. It must not be in a transaction.
-    pub(crate) fn give_back(&self, session: Session) {
+    pub(crate) fn return_to_pool(&self, session: Session) {
         let mut idle = self.idle.lock().unwrap_or_else(|e| e.into_inner());
         if idle.pid == std::process::id() && idle.sessions.len() < MAX_IDLE && !session.is_closed() {
             idle.sessions.push(session);
@@ -150,18 +150,18 @@ impl Pool {
             let mut session = self.take(deadline)?;
             match work(&mut session, deadline) {
                 Ok(value) => {
-                    self.give_back(session);
+                    self.return_to_pool(session);
                     return Ok(value);
                 }
                 Err(Failed::Final(e)) => {
-                    self.give_back(session);
+                    self.return_to_pool(session);
                     return Err(e);
                 }
                 Err(Failed::Statement(e)) => {
                     if e.is_temporary() {
                         self.forget_idle();
                     } else if matches!(e, PostgresError::Refused { .. }) {
-                        self.give_back(session);
+                        self.return_to_pool(session);
                     }
                     if !(e.is_temporary() || e.is_conflict()) || !deadline.pause() {
                         return Err(e.into());

@@ -1,11 +1,9 @@
-//! `PostgresStore`: one handle on a store in a PostgreSQL schema. Connects when it is first used, creates the
-//! schema if it may, and delegates each operation to its module. Contains no SQL of its own except for the
-//! schema's version and facts about the server.
+//! `PostgresStore`: one handle on a store in a PostgreSQL schema. Connects when it is first used, and delegates each
+//! operation to its module. Maps errors of the server to errors of the store.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use milepost::internal::model::StoreId;
 use milepost::model::{Attachment, BlobId, Message, RunId, WriteToken};
 use milepost::store::{
     BlobEntry, CollectReport, CommittedWrite, Damage, Decide, EventPage, EventQuery, FindLiveBlobs,
@@ -18,7 +16,7 @@ use crate::decode::{column, number};
 use crate::error::PostgresError;
 use crate::frames::ChainEnd;
 use crate::pool::{Deadline, Failed, Pool};
-use crate::schema::{self, SchemaName};
+use crate::schema::SchemaName;
 use crate::session::{Params, Session};
 use crate::{blobs, collect, maintenance, read, write};
 
@@ -29,10 +27,10 @@ const CACHED_RUNS: usize = 8;
 pub struct PostgresStore {
     location: String,
     schema: SchemaName,
-    options: OpenOptions,
+    pub(crate) options: OpenOptions,
     pool: Pool,
     /// Whether the schema is known to exist in a version that this program supports.
-    is_ready: AtomicBool,
+    pub(crate) is_ready: AtomicBool,
     ends: Mutex<Vec<CachedEnd>>,
 }
 
@@ -146,110 +144,6 @@ impl PostgresStore {
         })
     }
 
-    /// Checks the version of the schema once per handle, and creates the schema if the options allow it.
-    pub(crate) fn prepare_schema(&self, deadline: &mut Deadline) -> Result<(), StoreError> {
-        if self.is_ready.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let found = match self.stored_version(deadline) {
-            Err(StoreError::Missing { .. }) if self.options.create && self.options.foreign.is_none() => {
-                self.create_schema(deadline)?;
-                self.stored_version(deadline)?
-            }
-            found => found?,
-        };
-        if found > schema::VERSION {
-            let (found, known) = (found as u64, schema::VERSION as u64);
-            return Err(StoreError::Newer { location: self.location(), found, known });
-        }
-        self.is_ready.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    fn stored_version(&self, deadline: &mut Deadline) -> Result<i64, StoreError> {
-        let sql = self.schema().fill("SELECT version FROM {s}.meta");
-        let found = self.pool.run(deadline, |session, deadline| {
-            let rows = session.query(&sql, &Params::new(), deadline.left())?;
-            let version = rows.first().map(|row| column::<i64>(row, "version")).transpose()?;
-            version.ok_or_else(|| {
-                Failed::Final(WorkError::Store(StoreError::Missing { location: self.location() }))
-            })
-        });
-        found.map_err(|e| match e {
-            WorkError::Store(e) => e,
-            WorkError::Postgres(e) => self.read_error(e),
-        })
-    }
-
-    /// Creates the schema. Clients that do so at the same time may collide in the server's catalog, so that all
-    /// but one repeat it.
-    fn create_schema(&self, deadline: &mut Deadline) -> Result<(), StoreError> {
-        let encoding = "SELECT current_setting('server_encoding') AS encoding";
-        let sql = format!(
-            "BEGIN; {} COMMIT;",
-            schema::create_statements(self.schema(), StoreId::generate().as_str())
-        );
-        loop {
-            let created = self.run_work(deadline, |session, deadline| {
-                let rows = session.query(encoding, &Params::new(), deadline.left())?;
-                let found: String = rows.first().map_or(Ok(String::new()), |row| column(row, "encoding"))?;
-                if found != "UTF8" {
-                    let source = PostgresError::Value {
-                        message: format!("the database's encoding is {found}, not UTF8"),
-                    };
-                    return Err(Failed::Final(StoreError::Write {
-                        location: self.location(),
-                        source: source.into(),
-                    }));
-                }
-                match session.batch(&sql, deadline.left()) {
-                    // 23505 and XX000 come from the catalog, 42P06, 42P07 and 42710 from objects that now exist.
-                    Err(e) if matches!(e.code(), Some("23505" | "XX000" | "42P06" | "42P07" | "42710")) => {
-                        session.batch("ROLLBACK", deadline.left())?;
-                        Ok(false)
-                    }
-                    Err(e @ PostgresError::Refused { .. }) => {
-                        session.batch("ROLLBACK", deadline.left())?;
-                        Err(e.into())
-                    }
-                    created => Ok(created.map(|()| true)?),
-                }
-            })?;
-            if created {
-                return Ok(());
-            }
-            if !deadline.pause() {
-                return Err(StoreError::Busy { location: self.location(), waited: deadline.waited() });
-            }
-        }
-    }
-
-    /// All statements that create the store, for teams whose applications must not do so.
-    pub fn create_statements(settings: &Settings) -> String {
-        schema::create_statements(&SchemaName::new(settings.schema()), StoreId::generate().as_str())
-    }
-
-    /// Creates the store, or does nothing if it exists.
-    pub fn create(&self) -> Result<(), StoreError> {
-        self.check_writable()?;
-        let mut deadline = self.deadline();
-        match self.stored_version(&mut deadline) {
-            Err(StoreError::Missing { .. }) => self.create_schema(&mut deadline)?,
-            found => drop(found?),
-        }
-        self.prepare_schema(&mut deadline)
-    }
-
-    /// The random id of the store, which is the same for every address of it.
-    pub fn store_id(&self) -> Result<String, StoreError> {
-        let sql = self.schema().fill("SELECT store_id FROM {s}.meta");
-        self.read(|session, deadline| {
-            let rows = session.query(&sql, &Params::new(), deadline.left())?;
-            let id = rows.first().map(|row| column(row, "store_id")).transpose()?;
-            id.ok_or_else(|| Failed::Final(StoreError::Missing { location: self.location() }))
-        })
-    }
-
     /// The newest document of a run, if this handle wrote it and the run has not changed since.
     pub(crate) fn cached_end(&self, n: i64, at: (u64, u64)) -> Option<ChainEnd> {
         let ends = self.ends.lock().unwrap_or_else(|e| e.into_inner());
@@ -283,7 +177,7 @@ impl PostgresStore {
 }
 
 /// The error of work on a connection: of the store, or of the connection itself.
-enum WorkError {
+pub(crate) enum WorkError {
     Store(StoreError),
     Postgres(PostgresError),
 }
