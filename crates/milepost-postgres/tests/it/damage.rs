@@ -5,14 +5,13 @@ use milepost::store::{
     CheckpointFilter, EventQuery, HeaderQuery, Maintenance, OpenOptions, Row, RunQuery, Store, StoreError,
 };
 use milepost_postgres::PostgresStore;
-use milepost_postgres::connection::Settings;
 use milepost_testkit::rng::{edited, text};
 use milepost_testkit::{Oracle, fixtures};
 
-use crate::servers;
+use crate::servers::{self, TestSchema};
 use crate::sql::Sql;
 
-fn new_store() -> Option<(Settings, PostgresStore, Sql)> {
+fn new_store() -> Option<(TestSchema, PostgresStore, Sql)> {
     let settings = servers::new_schema(&servers::shared()?.url("postgres"));
     let store = servers::open(&settings);
     store.create().unwrap();
@@ -41,7 +40,7 @@ fn filled<'a>(store: &'a dyn Store, name: &str) -> Oracle<'a> {
 
 #[test]
 fn damage_is_reported_for_its_row_only() {
-    let Some((_, store, sql)) = new_store() else { return };
+    let Some((_schema, store, sql)) = new_store() else { return };
     let oracle = filled(&store, "damaged");
     let other = filled(&store, "intact");
     let run = oracle.run();
@@ -76,7 +75,7 @@ fn damage_is_reported_for_its_row_only() {
 
 #[test]
 fn a_damaged_header_is_rebuilt_from_its_document() {
-    let Some((_, store, sql)) = new_store() else { return };
+    let Some((_schema, store, sql)) = new_store() else { return };
     let mut oracle = filled(&store, "header");
     sql.run("UPDATE {s}.checkpoint SET header = replace(header, 'manual', 'timers') WHERE sequence = 5");
     sql.run("UPDATE {s}.marks SET marks = marks || ' ' WHERE sequence = 4");
@@ -97,7 +96,7 @@ fn a_damaged_header_is_rebuilt_from_its_document() {
 
 #[test]
 fn a_damaged_record_is_counted_again() {
-    let Some((_, store, sql)) = new_store() else { return };
+    let Some((_schema, store, sql)) = new_store() else { return };
     let mut oracle = filled(&store, "record");
     sql.run("UPDATE {s}.run SET count = 99, last_sequence = 3, record = record || ' '");
     let listed = store.runs(&RunQuery::default()).unwrap().pop().unwrap();
@@ -112,7 +111,7 @@ fn a_damaged_record_is_counted_again() {
 
 #[test]
 fn a_sequence_of_stamps_that_is_behind_is_advanced() {
-    let Some((_, store, sql)) = new_store() else { return };
+    let Some((_schema, store, sql)) = new_store() else { return };
     let mut oracle = filled(&store, "stamps");
     sql.run("SELECT setval('{s}.stamp', 4096)");
     assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems.len(), 1);
@@ -127,7 +126,7 @@ fn a_sequence_of_stamps_that_is_behind_is_advanced() {
 #[test]
 fn a_checkpoint_takes_little_more_space_than_in_sqlite() {
     for (name, size, count) in [("small", 300, 600_u64), ("large", 40_000, 200)] {
-        let Some((_, store, sql)) = new_store() else { return };
+        let Some((_schema, store, sql)) = new_store() else { return };
         let folder = tempfile::tempdir().unwrap();
         let sqlite =
             SqliteStore::open(&folder.path().join("store.db"), &OpenOptions::new().create(true)).unwrap();

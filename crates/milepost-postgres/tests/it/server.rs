@@ -10,17 +10,16 @@ use milepost::store::{
     Store, StoreError, WriteDecision,
 };
 use milepost_postgres::PostgresStore;
-use milepost_postgres::connection::Settings;
 use milepost_testkit::{Oracle, TestCheckpoint, fixtures};
 
-use crate::servers;
+use crate::servers::{self, TestSchema};
 use crate::sql::Sql;
 
 fn run_id(name: &str) -> RunId {
     name.parse().unwrap()
 }
 
-fn new_store() -> Option<(Settings, PostgresStore)> {
+fn new_store() -> Option<(TestSchema, PostgresStore)> {
     let settings = servers::new_schema(&servers::shared()?.url("postgres"));
     let store = servers::open(&settings);
     Some((settings, store))
@@ -77,7 +76,7 @@ fn a_newer_schema_is_refused() {
 
 #[test]
 fn the_server_records_who_wrote() {
-    let Some((_, store)) = new_store() else { return };
+    let Some((_schema, store)) = new_store() else { return };
     let mut oracle = Oracle::begin(&store, "who");
     oracle.put_many(2);
     let user = store.current_user().unwrap();

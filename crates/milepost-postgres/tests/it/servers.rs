@@ -2,6 +2,7 @@
 //! test's output is captured.
 
 use std::io::Write;
+use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,11 +61,39 @@ pub(crate) fn settings(url: &str, more: &str) -> Settings {
     Settings::parse(&format!("{url}{join}{more}"), &environment()).unwrap()
 }
 
+/// Settings with a schema of a test's own. If the server outlives the test, the schema is dropped with this value.
+pub(crate) struct TestSchema(Settings);
+
+impl Deref for TestSchema {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.0
+    }
+}
+
+impl Drop for TestSchema {
+    fn drop(&mut self) {
+        // A private server is removed as a whole, and may have been stopped.
+        if std::env::var_os("MILEPOST_TEST_POSTGRES").is_none() {
+            return;
+        }
+        if let Some(server) = shared().filter(|server| server.is_existing()) {
+            let drop =
+                format!("SET client_min_messages = warning; DROP SCHEMA IF EXISTS {} CASCADE", self.schema());
+            let dropped = server.sql("postgres", &format!("SET lock_timeout = '10s'; {drop}"));
+            if let Err(error) = dropped {
+                let _ = writeln!(std::io::stderr(), "the schema {} is left behind: {error}", self.schema());
+            }
+        }
+    }
+}
+
 /// Settings with a schema of their own.
-pub(crate) fn new_schema(url: &str) -> Settings {
+pub(crate) fn new_schema(url: &str) -> TestSchema {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    settings(url, &format!("schema=test_{}_{number}", std::process::id()))
+    TestSchema(settings(url, &format!("schema=test_{}_{number}", std::process::id())))
 }
 
 /// Opens a handle that creates the store.
