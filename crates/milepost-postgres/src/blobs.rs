@@ -1,5 +1,5 @@
-//! Stores, reads and lists blobs in a table, compressed by the library. The trait does not say which project a blob
-//! belongs to, so all blobs of a store are of the project with the empty name. `collect` removes them.
+//! Stores, reads and lists blobs in a table, compressed by the library. They belong to the handle's project (see
+//! `project`). `collect` removes them.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ pub(crate) fn put(store: &PostgresStore, contents: &[&[u8]]) -> Result<(), Store
     store.prepare_schema(&mut deadline)?;
     let ids: Vec<_> = contents.iter().map(|(id, _)| *id).collect();
     let mut missing = store.run_work(&mut deadline, |session, deadline| {
-        Ok(unusable_blobs(session, store.schema(), &ids, deadline.left())?)
+        Ok(unusable_blobs(session, store, &ids, deadline.left())?)
     })?;
     // In the order in which commits and collections lock blobs.
     missing.sort();
@@ -62,8 +62,10 @@ fn put_batch(
     let lengths = params.ints(stored.iter().map(|bytes| bytes.len() as i64).collect());
     let sizes = params.ints(contents.iter().map(|content| content.len() as i64).collect());
     let data = params.byte_arrays(stored.into_iter().map(|bytes| bytes.into_owned()).collect());
+    let project = params.text(store.project().of_blobs());
     let sql = store.schema().fill(&format!(
-        "INSERT INTO {{s}}.blob (id, length, size, data) SELECT * FROM unnest({keys}, {lengths}, {sizes}, {data}) \
+        "INSERT INTO {{s}}.blob (project, id, length, size, data) \
+         SELECT {project}, p.* FROM unnest({keys}, {lengths}, {sizes}, {data}) p \
          ON CONFLICT (project, id) DO UPDATE SET length = excluded.length, size = excluded.size, \
          data = excluded.data, doomed = NULL WHERE blob.data IS NULL OR blob.doomed IS NOT NULL"
     ));
@@ -81,8 +83,9 @@ pub(crate) fn missing(store: &PostgresStore, ids: &[BlobId]) -> Result<Vec<BlobI
     }
     let mut params = Params::new();
     let wanted = params.byte_arrays(ids.iter().map(|id| id.as_bytes().to_vec()).collect());
+    let readable = store.project().readable_by_id(&mut params);
     let sql = store.schema().fill(&format!(
-        "SELECT id FROM {{s}}.blob WHERE project = '' AND id = ANY({wanted}) AND data IS NOT NULL"
+        "SELECT b.id FROM {{s}}.blob b WHERE {readable} AND b.id = ANY({wanted}) AND b.data IS NOT NULL"
     ));
     store.read(|session, deadline| {
         let rows = session.query(&sql, &params, deadline.left())?;
@@ -95,8 +98,9 @@ pub(crate) fn missing(store: &PostgresStore, ids: &[BlobId]) -> Result<Vec<BlobI
 pub(crate) fn read(store: &PostgresStore, id: &BlobId) -> Result<Vec<u8>, StoreError> {
     let mut params = Params::new();
     let wanted = params.bytes(id.as_bytes().to_vec());
+    let readable = store.project().readable_by_id(&mut params);
     let sql = store.schema().fill(&format!(
-        "SELECT size, data FROM {{s}}.blob WHERE project = '' AND id = {wanted} AND data IS NOT NULL"
+        "SELECT b.size, b.data FROM {{s}}.blob b WHERE {readable} AND b.id = {wanted} AND b.data IS NOT NULL LIMIT 1"
     ));
     store.read(|session, deadline| {
         let rows = session.query(&sql, &params, deadline.left())?;
@@ -120,9 +124,11 @@ pub(crate) fn list(
     let after = params.bytes(after.map_or_else(Vec::new, |id| id.as_bytes().to_vec()));
     let limit =
         if limit == 0 { String::new() } else { format!("LIMIT {}", params.int(integer(limit as u64))) };
+    let readable = store.project().readable(&mut params);
+    // Several projects can have the same blob.
     let sql = store.schema().fill(&format!(
-        "SELECT id, length, data IS NULL AS is_evicted FROM {{s}}.blob WHERE project = '' AND id > {after} \
-         ORDER BY id {limit}"
+        "SELECT b.id, sum(b.length)::bigint AS length, bool_and(b.data IS NULL) AS is_evicted FROM {{s}}.blob b \
+         WHERE {readable} AND b.id > {after} GROUP BY b.id ORDER BY b.id {limit}"
     ));
     store.read(|session, deadline| {
         let rows = session.query(&sql, &params, deadline.left())?;
@@ -138,20 +144,28 @@ pub(crate) fn list(
 }
 
 pub(crate) fn bytes(store: &PostgresStore) -> Result<u64, StoreError> {
-    let sql = store.schema().fill(
-        "SELECT coalesce(sum(length), 0)::bigint AS bytes FROM {s}.blob WHERE project = '' AND data IS NOT NULL",
-    );
+    let mut params = Params::new();
+    let readable = store.project().readable(&mut params);
+    let sql = store.schema().fill(&format!(
+        "SELECT coalesce(sum(b.length), 0)::bigint AS bytes FROM {{s}}.blob b \
+         WHERE {readable} AND b.data IS NOT NULL"
+    ));
     store.read(|session, deadline| {
-        let rows = session.query(&sql, &Params::new(), deadline.left())?;
+        let rows = session.query(&sql, &params, deadline.left())?;
         Ok(rows.first().map_or(Ok(0), |row| number(row, "bytes"))?)
     })
 }
 
 pub(crate) fn roots(store: &PostgresStore) -> Result<Vec<(String, BlobId)>, StoreError> {
-    let sql = store.schema().fill("SELECT name, blob, checksum FROM {s}.blob_root WHERE project = ''");
+    let mut params = Params::new();
+    let readable = store.project().readable(&mut params);
+    // Several projects can have the same root.
+    let sql = store
+        .schema()
+        .fill(&format!("SELECT DISTINCT b.name, b.blob, b.checksum FROM {{s}}.blob_root b WHERE {readable}"));
     store.read(|session, deadline| {
         let mut roots = Vec::new();
-        for row in session.query(&sql, &Params::new(), deadline.left())? {
+        for row in session.query(&sql, &params, deadline.left())? {
             let (name, blob): (&[u8], &[u8]) = (column(&row, "name")?, column(&row, "blob")?);
             compare(Part::Blob, root_checksum(name, blob), column(&row, "checksum")?)
                 .map_err(|damage| Failed::Final(damage.into()))?;

@@ -1,5 +1,6 @@
 //! Removes blobs that are not in use. It must never remove a blob of a commit that succeeds, although commits of
-//! all runs go on meanwhile and no lock stops them.
+//! all runs go on meanwhile and no lock stops them. Removes only blobs of the handle's project: `find_live` looks at
+//! the runs of that project only, or at all runs if the handle has none.
 //!
 //! 1. `find_live` names the blobs in use. All others are candidates.
 //! 2. The candidates are marked as doomed, in batches. A commit refers only to blobs that are not doomed, and holds
@@ -88,12 +89,15 @@ pub(crate) fn collect(
 }
 
 fn all(store: &PostgresStore) -> Result<BTreeMap<BlobId, Stored>, StoreError> {
-    let sql = store.schema().fill(
-        "SELECT id, data IS NOT NULL AS has_content, doomed IS NOT NULL AS is_doomed FROM {s}.blob WHERE project = ''",
-    );
+    let mut params = Params::new();
+    let project = params.text(store.project().of_blobs());
+    let sql = store.schema().fill(&format!(
+        "SELECT id, data IS NOT NULL AS has_content, doomed IS NOT NULL AS is_doomed FROM {{s}}.blob \
+         WHERE project = {project}"
+    ));
     store.read(|session, deadline| {
         let mut blobs = BTreeMap::new();
-        for row in session.query(&sql, &Params::new(), deadline.left())? {
+        for row in session.query(&sql, &params, deadline.left())? {
             let stored =
                 Stored { has_content: column(&row, "has_content")?, is_doomed: column(&row, "is_doomed")? };
             if let Some(id) = blob_id(column(&row, "id")?) {
@@ -117,10 +121,11 @@ fn doom(store: &PostgresStore, ids: &[BlobId]) -> Result<i64, StoreError> {
         store.run_work(&mut deadline, |session, deadline| {
             let mut params = Params::new();
             let (mark, ids) = (params.int(mark), params.byte_arrays(keys(batch)));
+            let project = params.text(store.project().of_blobs());
             let sql = store.schema().fill(&format!(
-                "WITH locked AS MATERIALIZED (SELECT id FROM {{s}}.blob WHERE project = '' AND id = ANY({ids}) \
-                 ORDER BY id FOR UPDATE) UPDATE {{s}}.blob b SET doomed = {mark} FROM locked \
-                 WHERE b.project = '' AND b.id = locked.id"
+                "WITH locked AS MATERIALIZED (SELECT id FROM {{s}}.blob WHERE project = {project} \
+                 AND id = ANY({ids}) ORDER BY id FOR UPDATE) UPDATE {{s}}.blob b SET doomed = {mark} FROM locked \
+                 WHERE b.project = {project} AND b.id = locked.id"
             ));
             session.query(&sql, &params, deadline.left())?;
             Ok(())
@@ -164,11 +169,12 @@ fn apply_once(
 ) -> Result<(u64, u64), PostgresError> {
     let mut params = Params::new();
     let (mark, ids) = (params.int(mark), params.byte_arrays(keys(ids)));
+    let project = params.text(store.project().of_blobs());
     let locked = format!(
         "locked AS MATERIALIZED (SELECT id, length, data IS NOT NULL AS has_content FROM {{s}}.blob \
-         WHERE project = '' AND id = ANY({ids}) AND doomed = {mark} ORDER BY id FOR UPDATE)"
+         WHERE project = {project} AND id = ANY({ids}) AND doomed = {mark} ORDER BY id FOR UPDATE)"
     );
-    let this = "b.project = '' AND b.id = locked.id";
+    let this = format!("b.project = {project} AND b.id = locked.id");
     let change = match verdict {
         Verdict::Keep => format!("UPDATE {{s}}.blob b SET doomed = NULL FROM locked WHERE {this}"),
         Verdict::Evict => {
@@ -188,11 +194,14 @@ fn apply_once(
     }
 }
 
-/// The blobs of all roots, by the hash of the root's name.
+/// The blobs of the project's roots, by the hash of the root's name.
 fn root_rows(store: &PostgresStore) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, StoreError> {
-    let sql = store.schema().fill("SELECT key, blob FROM {s}.blob_root WHERE project = ''");
+    let mut params = Params::new();
+    let project = params.text(store.project().of_blobs());
+    let sql =
+        store.schema().fill(&format!("SELECT key, blob FROM {{s}}.blob_root WHERE project = {project}"));
     store.read(|session, deadline| {
-        let rows = session.query(&sql, &Params::new(), deadline.left())?;
+        let rows = session.query(&sql, &params, deadline.left())?;
         let roots = rows.iter().map(|row| Ok((column(row, "key")?, column(row, "blob")?)));
         Ok(roots.collect::<Result<_, PostgresError>>()?)
     })
@@ -211,9 +220,10 @@ fn drop_roots(
     }
     let mut params = Params::new();
     let (keys, blobs) = (params.byte_arrays(keys), params.byte_arrays(blobs));
+    let project = params.text(store.project().of_blobs());
     let sql = store.schema().fill(&format!(
         "DELETE FROM {{s}}.blob_root r USING unnest({keys}, {blobs}) AS d (key, blob) \
-         WHERE r.project = '' AND r.key = d.key AND r.blob = d.blob"
+         WHERE r.project = {project} AND r.key = d.key AND r.blob = d.blob"
     ));
     let mut deadline = store.deadline();
     store.run_work(&mut deadline, |session, deadline| {

@@ -39,14 +39,22 @@ pub(crate) fn compact(store: &PostgresStore) -> Result<MaintenanceReport, StoreE
     Ok(report)
 }
 
-/// The chains with frames whose checkpoint was removed.
+/// The chains with frames whose checkpoint was removed, in runs that this handle lists.
 fn chains(store: &PostgresStore) -> Result<Vec<Chain>, StoreError> {
-    let sql = store.schema().fill(
-        "SELECT DISTINCT f.run_n, f.first FROM {s}.frame f WHERE NOT EXISTS (SELECT 1 FROM {s}.checkpoint c \
-         WHERE c.run_n = f.run_n AND c.sequence = f.sequence) ORDER BY 1, 2",
-    );
+    let mut params = Params::new();
+    let only = match store.project().id() {
+        Some(id) => {
+            let id = params.text(id);
+            format!("AND f.run_n IN (SELECT r.n FROM {{s}}.run r WHERE r.project = {id})")
+        }
+        None => String::new(),
+    };
+    let sql = store.schema().fill(&format!(
+        "SELECT DISTINCT f.run_n, f.first FROM {{s}}.frame f WHERE NOT EXISTS (SELECT 1 FROM {{s}}.checkpoint c \
+         WHERE c.run_n = f.run_n AND c.sequence = f.sequence) {only} ORDER BY 1, 2"
+    ));
     store.read(|session, deadline| {
-        let rows = session.query(&sql, &Params::new(), deadline.left())?;
+        let rows = session.query(&sql, &params, deadline.left())?;
         let chains = rows.iter().map(|row| Ok((column(row, "run_n")?, column(row, "first")?)));
         Ok(chains.collect::<Result<_, PostgresError>>()?)
     })

@@ -30,6 +30,8 @@ pub(crate) fn number(row: &SqlRow, at: &str) -> Result<u64, PostgresError> {
 pub(crate) struct RunTableRow {
     pub(crate) n: i64,
     pub(crate) run_id: String,
+    /// The project under which the run is listed; empty if it has none.
+    pub(crate) project: String,
     pub(crate) stamp: u64,
     pub(crate) last_sequence: u64,
     pub(crate) count: u64,
@@ -49,7 +51,7 @@ pub(crate) struct RunTableRow {
 }
 
 /// Columns of `run` that `run_table_row` decodes. The table's alias is `r`.
-pub(crate) const RUN: &str = "r.n AS r_n, r.run_id AS r_run_id, r.stamp AS r_stamp, \
+pub(crate) const RUN: &str = "r.n AS r_n, r.run_id AS r_run_id, r.project AS r_project, r.stamp AS r_stamp, \
     r.last_sequence AS r_last_sequence, r.count AS r_count, r.events AS r_events, \
     r.events_from AS r_events_from, r.commits AS r_commits, r.checksum AS r_checksum, r.record AS r_record, \
     (extract(epoch FROM clock_timestamp() - r.written_at) * 1000000)::bigint AS r_age, \
@@ -71,6 +73,7 @@ pub(crate) fn run_table_row(row: &SqlRow) -> Result<RunTableRow, PostgresError> 
     let mut found = RunTableRow {
         n: column(row, "r_n")?,
         run_id: column(row, "r_run_id")?,
+        project: column(row, "r_project")?,
         stamp: number(row, "r_stamp")?,
         last_sequence: number(row, "r_last_sequence")?,
         count: number(row, "r_count")?,

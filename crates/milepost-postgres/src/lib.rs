@@ -42,6 +42,7 @@ mod lookup;
 mod maintenance;
 mod opener;
 mod pool;
+mod project;
 mod read;
 mod schema;
 mod session;

@@ -12,6 +12,8 @@ use crate::error::PostgresError;
 use crate::schema::SchemaName;
 use crate::session::{Params, Session};
 use crate::statement::name_hash;
+use crate::store::PostgresStore;
+use crate::view::Seen;
 
 /// What was found about a commit. The answers are used only if the run's row has not changed when they are.
 #[derive(Default)]
@@ -38,26 +40,27 @@ pub(crate) enum Detail {
 impl Lookup {
     pub(crate) fn read(
         session: &mut Session,
-        schema: &SchemaName,
-        run_n: Option<i64>,
-        view: &RunView,
+        store: &PostgresStore,
+        seen: &Seen,
         commit: &Commit,
         detail: Detail,
         patience: Duration,
     ) -> Result<Self, PostgresError> {
         let mut found = Self::default();
-        if let Some(n) = run_n {
-            found.read_marked(session, schema, n, commit, patience)?;
-            found.read_dropped(session, schema, n, view, commit, patience)?;
+        let schema = store.schema();
+        if let Some(row) = &seen.row {
+            found.read_marked(session, schema, row.n, commit, patience)?;
+            found.read_dropped(session, schema, row.n, &seen.view, commit, patience)?;
         }
         if !commit.new_names.is_empty() {
-            found.read_names(session, schema, commit, patience)?;
+            let project = store.project().of_run(&commit.record, seen.row.as_ref());
+            found.read_names(session, schema, project, commit, patience)?;
         }
         if detail == Detail::Everything {
             found.read_ids(session, schema, commit, patience)?;
             let of_roots = commit.roots.iter().map(|(_, blob)| blob);
             let blobs: BTreeSet<BlobId> = commit.blobs.iter().chain(of_roots).copied().collect();
-            found.missing_blobs = unusable_blobs(session, schema, &Vec::from_iter(blobs), patience)?;
+            found.missing_blobs = unusable_blobs(session, store, &Vec::from_iter(blobs), patience)?;
         }
         Ok(found)
     }
@@ -142,6 +145,7 @@ impl Lookup {
         &mut self,
         session: &mut Session,
         schema: &SchemaName,
+        project: String,
         commit: &Commit,
         patience: Duration,
     ) -> Result<(), PostgresError> {
@@ -152,7 +156,7 @@ impl Lookup {
             commit.new_names.iter().map(|name| (name_hash(name), name)).collect();
         let ids = params.texts(names.iter().map(|name| (*name).clone()).collect());
         let hashes = params.byte_arrays(by_hash.keys().cloned().collect());
-        let project = params.text(commit.record.project_id().clone().unwrap_or_default());
+        let project = params.text(project);
         let entry = crate::decode::ENTRY;
         let marks = crate::decode::WITH_MARKS;
         let sql = schema.fill(&format!(
@@ -202,10 +206,11 @@ impl Lookup {
     }
 }
 
-/// The blobs among `ids` that a commit must not refer to: they are missing, or a collection may remove them.
+/// The blobs among `ids` that a commit of this handle must not refer to: its project does not have them, or a
+/// collection may remove them.
 pub(crate) fn unusable_blobs(
     session: &mut Session,
-    schema: &SchemaName,
+    store: &PostgresStore,
     ids: &[BlobId],
     patience: Duration,
 ) -> Result<Vec<BlobId>, PostgresError> {
@@ -214,8 +219,10 @@ pub(crate) fn unusable_blobs(
     }
     let mut params = Params::new();
     let wanted = params.byte_arrays(ids.iter().map(|id| id.as_bytes().to_vec()).collect());
-    let sql = schema.fill(&format!(
-        "SELECT id FROM {{s}}.blob WHERE project = '' AND id = ANY({wanted}) AND data IS NOT NULL AND doomed IS NULL"
+    let project = params.text(store.project().of_blobs());
+    let sql = store.schema().fill(&format!(
+        "SELECT id FROM {{s}}.blob WHERE project = {project} AND id = ANY({wanted}) AND data IS NOT NULL \
+         AND doomed IS NULL"
     ));
     let rows = session.query(&sql, &params, patience)?;
     let usable = rows.iter().map(|row| column::<Vec<u8>>(row, "id")).collect::<Result<BTreeSet<_>, _>>()?;

@@ -16,6 +16,7 @@ use crate::decode::{column, number};
 use crate::error::PostgresError;
 use crate::frames::ChainEnd;
 use crate::pool::{Deadline, Failed, Pool};
+use crate::project::ProjectScope;
 use crate::schema::SchemaName;
 use crate::session::{Params, Session};
 use crate::{blobs, collect, maintenance, read, write};
@@ -28,6 +29,7 @@ pub struct PostgresStore {
     location: String,
     schema: SchemaName,
     pub(crate) options: OpenOptions,
+    project: ProjectScope,
     pool: Pool,
     /// Whether the schema is known to exist in a version that this program supports.
     pub(crate) is_ready: AtomicBool,
@@ -50,6 +52,7 @@ impl PostgresStore {
             location: settings.address(),
             schema: SchemaName::new(settings.schema()),
             options: options.clone(),
+            project: ProjectScope::new(options.project.clone()),
             pool: Pool::new(settings.clone()),
             is_ready: AtomicBool::new(false),
             ends: Mutex::new(Vec::new()),
@@ -58,6 +61,10 @@ impl PostgresStore {
 
     pub(crate) fn schema(&self) -> &SchemaName {
         &self.schema
+    }
+
+    pub(crate) fn project(&self) -> &ProjectScope {
+        &self.project
     }
 
     pub(crate) fn pool(&self) -> &Pool {

@@ -44,9 +44,9 @@ struct Found {
     event: Event,
 }
 
-/// Selects the rows that contain events after a cursor. Events of all runs need at most `limit` rows of each.
-pub(crate) fn select(run: Option<&str>, runs: &str, positions: &str, limit: Option<&str>) -> String {
-    let only = run.map_or_else(|| "true".to_owned(), |run| format!("r.run_id = {run}"));
+/// Selects the rows that contain events after a cursor, of the runs that match a condition. Events of several runs
+/// need at most `limit` rows of each.
+fn select(only: &str, runs: &str, positions: &str, limit: Option<&str>) -> String {
     let limit = limit.map_or_else(String::new, |limit| format!("ORDER BY e.n DESC LIMIT {limit}"));
     format!(
         "SELECT e.run_n, e.n, e.count, e.stamp, e.checksum, e.events FROM {{s}}.run r \
@@ -62,9 +62,13 @@ pub(crate) fn events(store: &PostgresStore, query: &EventQuery<'_>) -> Result<Ev
     let mut params = Params::new();
     let runs = params.ints(after.keys().copied().collect());
     let positions = params.ints(after.values().copied().map(integer).collect());
-    let run = query.run.map(|run| params.text(run.as_str()));
+    let only = match (query.run, store.project().id()) {
+        (Some(run), _) => format!("r.run_id = {}", params.text(run.as_str())),
+        (None, Some(project)) => format!("r.project = {}", params.text(project)),
+        (None, None) => "true".to_owned(),
+    };
     let limit = (query.limit > 0).then(|| params.int(integer(query.limit as u64)));
-    let sql = store.schema().fill(&select(run.as_deref(), &runs, &positions, limit.as_deref()));
+    let sql = store.schema().fill(&select(&only, &runs, &positions, limit.as_deref()));
     let (mut found, damaged) = store.read(|session, deadline| {
         let (mut found, mut damaged) = (Vec::new(), Vec::new());
         for row in session.query(&sql, &params, deadline.left())? {

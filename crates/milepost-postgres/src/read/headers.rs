@@ -1,10 +1,11 @@
-//! Lists headers by run, id, prefix and name, each through an index, and what retention needs to know. Reads no
-//! documents.
+//! Lists headers by run, id, prefix and name, each through an index, and what retention needs to know. A handle with
+//! a project lists those of its runs. Reads no documents.
 
 use milepost::internal::store::arrange;
 use milepost::model::RunId;
 use milepost::store::{CheckpointFilter, HeaderQuery, RetentionEntry, Row, StoreError};
 
+use super::newest;
 use crate::decode::{self, ENTRY, WITH_MARKS, integer, number};
 use crate::error::PostgresError;
 use crate::session::Params;
@@ -14,14 +15,8 @@ use crate::store::PostgresStore;
 /// Ids are ASCII, so every text that starts with a prefix sorts before the prefix followed by this character.
 const HIGHEST: char = '\u{10ffff}';
 
-/// A statement that lists headers.
-pub(crate) struct Listing {
-    pub(crate) sql: String,
-    pub(crate) params: Params,
-}
-
-/// Builds the statement for a query; `None` if no checkpoint can match.
-pub(crate) fn listing(query: &HeaderQuery<'_>) -> Option<Listing> {
+/// Builds the statement for a query, on one project or on all; `None` if no checkpoint can match.
+fn listing(query: &HeaderQuery<'_>, project: Option<&str>) -> Option<(String, Params)> {
     let mut params = Params::new();
     let text = match query.find {
         CheckpointFilter::Id(text) | CheckpointFilter::Prefix(text) | CheckpointFilter::ShortId(text) => {
@@ -68,6 +63,15 @@ pub(crate) fn listing(query: &HeaderQuery<'_>) -> Option<Listing> {
         let id = params.text(run.as_str());
         conditions.push(format!("c.run_n = (SELECT o.n FROM {{s}}.run o WHERE o.run_id = {id})"));
     }
+    // Which project a row without a run belongs to is not known.
+    if let (None, Some(project)) = (query.run, project)
+        && query.find != CheckpointFilter::Orphaned
+    {
+        let project = params.text(project);
+        conditions.push(format!(
+            "EXISTS (SELECT 1 FROM {{s}}.run o WHERE o.n = c.run_n AND o.project = {project})"
+        ));
+    }
     if let Some(after) = query.after {
         let at = if query.run.is_some() { after.sequence } else { after.stamp };
         conditions.push(format!("{column} {beyond} {}", params.int(integer(at))));
@@ -83,11 +87,16 @@ pub(crate) fn listing(query: &HeaderQuery<'_>) -> Option<Listing> {
         "SELECT {ENTRY} FROM (SELECT * FROM {{s}}.checkpoint c WHERE {condition} ORDER BY {column} {direction} \
          {limit}) c {WITH_MARKS} ORDER BY {column} {direction}"
     );
-    Some(Listing { sql, params })
+    Some((sql, params))
 }
 
 pub(crate) fn headers(store: &PostgresStore, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
-    let Some(Listing { sql, params }) = listing(query) else { return Ok(Vec::new()) };
+    if let Some(project) = store.project().id()
+        && newest::applies_to(query)
+    {
+        return newest::headers(store, project, query.limit);
+    }
+    let Some((sql, params)) = listing(query, store.project().id()) else { return Ok(Vec::new()) };
     let sql = store.schema().fill(&sql);
     let mut rows = store.read(|session, deadline| {
         let rows = session.query(&sql, &params, deadline.left())?;

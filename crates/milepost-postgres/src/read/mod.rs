@@ -4,4 +4,5 @@
 pub(crate) mod body;
 pub(crate) mod events;
 pub(crate) mod headers;
+mod newest;
 pub(crate) mod runs;

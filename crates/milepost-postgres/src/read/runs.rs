@@ -84,24 +84,34 @@ pub(crate) fn select_runs(before: &str, project: Option<&str>, limit: Option<&st
 }
 
 pub(crate) fn runs(store: &PostgresStore, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
+    // No project id contains a zero byte, which the server does not accept.
+    if query.project.is_some_and(|project| project.contains('\0')) {
+        return Ok(Vec::new());
+    }
     store.read(|session, deadline| {
-        let mut params = Params::new();
-        let before = params.int(query.before.map_or(i64::MAX, integer));
-        // No project id contains a zero byte, which the server does not accept.
-        if query.project.is_some_and(|project| project.contains('\0')) {
-            return Ok(Vec::new());
-        }
-        let project = query.project.map(|project| params.text(project));
-        let limit = (query.limit > 0).then(|| params.int(integer(query.limit as u64)));
-        let sql = store.schema().fill(&select_runs(&before, project.as_deref(), limit.as_deref()));
-        let mut listed = Vec::new();
-        for row in session.query(&sql, &params, deadline.left())? {
-            let (_, row) = run_row(store, session, &row, deadline)?;
-            if query.lists(row.record.as_deref().ok()) {
-                listed.push(row);
+        let mut rows_read = query.limit;
+        loop {
+            let mut params = Params::new();
+            let before = params.int(query.before.map_or(i64::MAX, integer));
+            let project = query.project.or(store.project().id()).map(|project| params.text(project));
+            let limit = (rows_read > 0).then(|| params.int(integer(rows_read as u64)));
+            let sql = store.schema().fill(&select_runs(&before, project.as_deref(), limit.as_deref()));
+            let rows = session.query(&sql, &params, deadline.left())?;
+            let mut listed = Vec::new();
+            for row in &rows {
+                let (_, row) = run_row(store, session, row, deadline)?;
+                if query.lists(row.record.as_deref().ok()) {
+                    listed.push(row);
+                }
             }
+            // A run can be in the table under a project that its record does not name, because the record is damaged
+            // or has no project. Reading all rows again gives a consistent list.
+            if query.limit == 0 || rows.len() < rows_read || listed.len() >= query.limit {
+                listed.truncate(if query.limit == 0 { usize::MAX } else { query.limit });
+                return Ok(listed);
+            }
+            rows_read = rows_read.saturating_mul(4);
         }
-        Ok(listed)
     })
 }
 

@@ -1,16 +1,13 @@
-//! The parts of a commit's statement for marks, names, attachments, events and roots.
+//! The parts of a commit's statement for marks, names, attachments and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use milepost::internal::store::EVENTS_KEPT;
 use milepost::internal::store::check::checksum;
-use milepost::model::BlobId;
 use milepost::store::{Part, Sealed};
 use tokio_postgres::types::Type;
 
-use super::{
-    Builder, attached_hash, attachment_hash, event_checksum, json, name_hash, root_checksum, root_hash,
-};
+use super::{Builder, attached_hash, attachment_hash, event_checksum, json, name_hash};
 use crate::decode::{self, integer};
 use crate::error::PostgresError;
 use crate::schema::key_hash;
@@ -87,8 +84,8 @@ impl Builder<'_> {
                 wanted.entry(header.sequence()).or_default().extend(names);
             }
         }
-        let project = self.commit.record.project_id().clone().unwrap_or_default();
-        let reserved = |name: &str| key_hash("reserved", &[project.as_bytes(), name.as_bytes()]);
+        let project = self.context.project.as_bytes();
+        let reserved = |name: &str| key_hash("reserved", &[project, name.as_bytes()]);
         let new_names: BTreeMap<Vec<u8>, Vec<u8>> =
             self.commit.new_names.iter().map(|name| (name_hash(name), reserved(name))).collect();
         let (mut added, mut removed) = ((vec![], vec![], vec![]), (vec![], vec![]));
@@ -220,29 +217,5 @@ impl Builder<'_> {
              FROM written, unnest({positions}, {counts}, {sums}, {texts}) a"
         );
         self.part("add_events", sql);
-    }
-
-    pub(super) fn roots(&mut self) {
-        let roots: BTreeMap<&str, &BlobId> =
-            self.commit.roots.iter().map(|(name, blob)| (&**name, blob)).collect();
-        if roots.is_empty() {
-            return;
-        }
-        let p = &mut self.params;
-        let keys = p.byte_arrays(roots.keys().map(|name| root_hash(name)).collect());
-        let names = p.byte_arrays(roots.keys().map(|name| name.as_bytes().to_vec()).collect());
-        let blobs = p.byte_arrays(roots.values().map(|blob| blob.as_bytes().to_vec()).collect());
-        let sums = p.byte_arrays(
-            roots
-                .iter()
-                .map(|(name, blob)| root_checksum(name.as_bytes(), blob.as_bytes()).to_vec())
-                .collect(),
-        );
-        let sql = format!(
-            "INSERT INTO {{s}}.blob_root (key, name, blob, checksum) SELECT a.* \
-             FROM written, unnest({keys}, {names}, {blobs}, {sums}) a ON CONFLICT (project, key) \
-             DO UPDATE SET name = excluded.name, blob = excluded.blob, checksum = excluded.checksum"
-        );
-        self.part("set_roots", sql);
     }
 }

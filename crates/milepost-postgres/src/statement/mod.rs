@@ -2,12 +2,13 @@
 //! it, and writes all other rows only if that succeeded. Being one statement, it is one round trip and atomic.
 //! Takes a validated commit. Runs nothing.
 
+mod blobs;
 mod details;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use milepost::internal::store::check::checksum;
-use milepost::model::{BlobId, CheckpointId, RunId};
+use milepost::model::{CheckpointId, RunId};
 use milepost::store::{Commit, Part, RunView, Sealed};
 use tokio_postgres::types::Type;
 
@@ -17,12 +18,17 @@ use crate::frames::{self, NewFrame};
 use crate::schema::{SchemaName, key_hash};
 use crate::session::Params;
 
+pub(crate) use blobs::{root_checksum, root_hash};
+
 /// Minimum number of commits of a run in the write log.
 const LOGGED_COMMITS: u64 = 64;
 
 /// What the statement depends on besides the commit and its view.
 pub(crate) struct Context<'a> {
     pub(crate) run: &'a RunId,
+    /// The project under which the run is listed, and the one to which the blobs of this handle belong.
+    pub(crate) project: String,
+    pub(crate) blob_project: &'a str,
     /// The run's row that the decision saw; `None` for a new run.
     pub(crate) row: Option<&'a RunTableRow>,
     pub(crate) view: &'a RunView,
@@ -90,6 +96,7 @@ pub(crate) fn build(
     let blobs = build.hold_blobs();
     let events = build.events()?;
     build.compare_and_set(is_new_run, blobs)?;
+    build.share_blobs(blobs);
     build.put(&puts)?;
     build.marks(&drops)?;
     build.names(&puts, &drops);
@@ -122,6 +129,7 @@ fn new_row(run: &RunId, stamp: u64) -> RunTableRow {
     RunTableRow {
         n: integer(stamp),
         run_id: run.to_string(),
+        project: String::new(),
         stamp,
         last_sequence: 0,
         count: 0,
@@ -151,21 +159,6 @@ impl Builder<'_> {
         self.parts.push(format!("{name} AS ({sql})"));
     }
 
-    /// Locks the blobs that the commit refers to against removal, in the order in which a collection locks them.
-    fn hold_blobs(&mut self) -> usize {
-        let of_roots = self.commit.roots.iter().map(|(_, blob)| blob);
-        let blobs: BTreeSet<BlobId> = self.commit.blobs.iter().chain(of_roots).copied().collect();
-        if !blobs.is_empty() {
-            let ids = self.params.byte_arrays(blobs.iter().map(|id| id.as_bytes().to_vec()).collect());
-            let held = format!(
-                "SELECT id FROM {{s}}.blob WHERE project = '' AND id = ANY({ids}) AND data IS NOT NULL \
-                 AND doomed IS NULL ORDER BY id FOR SHARE"
-            );
-            self.parts.push(format!("held AS MATERIALIZED ({held})"));
-        }
-        blobs.len()
-    }
-
     /// Updates the run's row if it is still the one that the decision saw, or inserts it.
     fn compare_and_set(&mut self, is_new_run: bool, blobs: usize) -> Result<(), PostgresError> {
         let record = json(&self.commit.record)?;
@@ -184,7 +177,7 @@ impl Builder<'_> {
             ("events", p.int(integer(row.events))),
             ("events_from", p.int(integer(row.events_from))),
             ("commits", p.int(integer(row.commits))),
-            ("project", p.text(self.commit.record.project_id().clone().unwrap_or_default())),
+            ("project", p.text(&*self.context.project)),
             ("checksum", p.bytes(sum)),
             ("record", p.text(record)),
         ];
@@ -345,13 +338,4 @@ impl Builder<'_> {
 pub(crate) fn event_checksum(run_n: i64, at: u64, count: u64, stamp: u64, events: &str) -> [u8; 16] {
     let key = [run_n as u64, at, count, stamp].map(u64::to_le_bytes).concat();
     checksum(Part::Event, &[&key], events.as_bytes())
-}
-
-/// The hash of the name of a root.
-pub(crate) fn root_hash(name: &str) -> Vec<u8> {
-    key_hash("root", &[name.as_bytes()])
-}
-
-pub(crate) fn root_checksum(name: &[u8], blob: &[u8]) -> [u8; 16] {
-    checksum(Part::Blob, &[b"root", name], blob)
 }

@@ -106,8 +106,7 @@ fn prepare(
         WriteDecision::NoChange => return Ok(Prepared::Unchanged),
         WriteDecision::NeedDetails => return Err(Failed::Final(StoreError::Rules(DETAILS_WERE_SHOWN))),
     };
-    let n = seen.row.as_ref().map(|row| row.n);
-    let lookup = Lookup::read(session, schema, n, &seen.view, &commit, detail, deadline.left())?;
+    let lookup = Lookup::read(session, store, &seen, &commit, detail, deadline.left())?;
     commit.validate(run, &seen.view, &lookup).map_err(Failed::Final)?;
     if commit.puts.last().is_some_and(|put| put.header().stamp() >= slot.stamp() + STAMPS_PER_COMMIT) {
         return Err(Failed::Final(StoreError::Rules("the commit adds too many checkpoints at once")));
@@ -118,6 +117,8 @@ fn prepare(
     let new_frames = frames::pack(&puts, &mut end)?;
     let context = Context {
         run,
+        project: store.project().of_run(&commit.record, seen.row.as_ref()),
+        blob_project: store.project().of_blobs(),
         row: seen.row.as_ref(),
         view: &seen.view,
         shown_items: &seen.shown_items,

@@ -13,6 +13,8 @@
 mod conformance;
 mod damage;
 mod exactly_once;
+mod plans;
+mod projects;
 mod server;
 mod servers;
 mod sql;

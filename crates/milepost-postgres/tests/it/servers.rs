@@ -100,3 +100,8 @@ pub(crate) fn new_schema(url: &str) -> TestSchema {
 pub(crate) fn open(settings: &Settings) -> PostgresStore {
     PostgresStore::open(settings, &OpenOptions::new().create(true))
 }
+
+/// Opens a handle for one project.
+pub(crate) fn open_project(settings: &Settings, project: &str) -> PostgresStore {
+    PostgresStore::open(settings, &OpenOptions::new().create(true).project(project.to_owned()))
+}

@@ -40,8 +40,14 @@ pub fn all(open: &dyn Fn() -> Box<dyn Store>) {
 ///
 /// With `optional` before the path, the function returns `None` if this machine cannot run the store, and the
 /// test does nothing. The function must print what is skipped.
+///
+/// With `of_one_project` before the path, the function is optional too, and its handles see one project only. Rules
+/// about the runs of several projects are left out.
 #[macro_export]
 macro_rules! conformance {
+    (of_one_project $new_store:path) => {
+        $crate::__each_rule!(__test_rules (of_one_project $new_store));
+    };
     (optional $new_store:path) => {
         $crate::__each_rule!(__test_rules (optional $new_store));
     };
@@ -54,6 +60,9 @@ macro_rules! conformance {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __new_store {
+    (of_one_project $new_store:path) => {
+        $new_store()
+    };
     (optional $new_store:path) => {
         $new_store()
     };
@@ -152,13 +161,7 @@ macro_rules! __test_rules {
             mod $a {
                 #[allow(unused_imports)]
                 use super::*;
-                $(
-                    #[test]
-                    fn $f() {
-                        let Some(open) = $crate::__new_store! $new_store else { return };
-                        $crate::conformance::$a::$f(&*open());
-                    }
-                )*
+                $( $crate::__test_rule!($new_store $a $f); )*
             }
         )*
         mod two_handles {
@@ -171,6 +174,20 @@ macro_rules! __test_rules {
                     $crate::conformance::$b::$g(&*open(), &*open());
                 }
             )*)*
+        }
+    };
+}
+
+/// Defines the test of a rule that takes one handle.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __test_rule {
+    ((of_one_project $new_store:path) listing runs_of_a_project) => {};
+    ($new_store:tt $a:ident $f:ident) => {
+        #[test]
+        fn $f() {
+            let Some(open) = $crate::__new_store! $new_store else { return };
+            $crate::conformance::$a::$f(&*open());
         }
     };
 }
