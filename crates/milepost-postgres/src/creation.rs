@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use milepost::internal::model::StoreId;
-use milepost::store::StoreError;
+use milepost::store::{ServerProblem, StoreError};
 
 use crate::connection::Settings;
 use crate::decode::column;
@@ -79,7 +79,7 @@ impl PostgresStore {
                     }
                     Err(e @ PostgresError::Refused { .. }) => {
                         session.batch("ROLLBACK", deadline.left())?;
-                        Err(e.into())
+                        Err(self.creation_error(e))
                     }
                     created => Ok(created.map(|()| true)?),
                 }
@@ -93,9 +93,26 @@ impl PostgresStore {
         }
     }
 
-    /// All statements that create the store, for teams whose applications must not do so.
-    pub fn create_statements(settings: &Settings) -> String {
-        schema::create_statements(&SchemaName::new(settings.schema()), StoreId::generate().as_str())
+    /// The error of a creation that the server refused.
+    fn creation_error(&self, e: PostgresError) -> Failed<StoreError> {
+        match e {
+            PostgresError::Refused { code, message, .. } if code == "42501" => {
+                let source =
+                    PostgresError::MayNotCreate { schema: self.schema().as_str().to_owned(), message };
+                Failed::Final(StoreError::Server {
+                    location: self.location(),
+                    problem: ServerProblem::MissingRights,
+                    source: source.into(),
+                })
+            }
+            e => e.into(),
+        }
+    }
+
+    /// A script that creates the store, for teams whose applications must not do so. With the name of a role, it also
+    /// grants that role exactly the rights that an application needs.
+    pub fn create_statements(settings: &Settings, role: Option<&str>) -> String {
+        schema::script(&SchemaName::new(settings.schema()), StoreId::generate().as_str(), role)
     }
 
     /// Creates the store, or does nothing if it exists.

@@ -37,6 +37,17 @@ pub enum PostgresError {
         /// The index or constraint that the statement violates.
         constraint: Option<String>,
     },
+    /// The schema of the store does not exist, and this role has no right to create it.
+    #[error(
+        "the schema {schema} has no store, and this role may not create one ({message}); an administrator can run \
+         the statements that `milepost store init --print` prints"
+    )]
+    MayNotCreate {
+        /// The name of the schema.
+        schema: String,
+        /// The server's message.
+        message: String,
+    },
     /// The program could not encode or decode a value.
     #[error("unexpected value: {message}")]
     Value {
@@ -85,7 +96,9 @@ impl PostgresError {
         match self {
             Self::Lost { .. } => true,
             Self::Connect(e) => e.is_retryable(),
-            Self::Refused { .. } | Self::TimedOut { .. } | Self::Value { .. } => false,
+            Self::Refused { .. } | Self::TimedOut { .. } | Self::MayNotCreate { .. } | Self::Value { .. } => {
+                false
+            }
         }
     }
 
@@ -111,6 +124,7 @@ impl PostgresError {
             Self::Connect(e) => Some(connect_problem(e)),
             Self::Lost { .. } => Some(ServerProblem::ConnectionLost),
             Self::TimedOut { .. } => Some(ServerProblem::TimedOut),
+            Self::MayNotCreate { .. } => Some(ServerProblem::MissingRights),
             Self::Refused { code, .. } if code == "42501" => Some(ServerProblem::MissingRights),
             Self::Refused { .. } | Self::Value { .. } => None,
         }

@@ -20,7 +20,7 @@ pub(crate) struct SchemaName {
 impl SchemaName {
     /// The settings of a connection have checked the name.
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), quoted: format!("\"{}\"", name.replace('"', "\"\"")) }
+        Self { name: name.to_owned(), quoted: quote(name) }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -36,6 +36,11 @@ impl SchemaName {
     pub(crate) fn stamp_sequence(&self) -> String {
         format!("'{}.stamp'", self.quoted.replace('\'', "''"))
     }
+}
+
+/// A name as it is written in a statement.
+fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Every row of a run has a checksum over its key and value, so that any changed byte is detected. `write_log`
@@ -185,8 +190,55 @@ CREATE TABLE IF NOT EXISTS {s}.blob_root (
 );
 "#;
 
-/// All statements that create a store in this schema, for a database administrator to run. They change nothing
-/// that already exists.
+/// The rights that an application role needs on each table, and on the sequence. Rows of other tables that belong to a
+/// removed run or checkpoint are removed by foreign keys, for which the owner's rights count.
+const RIGHTS: [(&str, &str); 14] = [
+    ("TABLE {s}.meta", "SELECT"),
+    ("TABLE {s}.run", "SELECT, INSERT, UPDATE, DELETE"),
+    ("TABLE {s}.checkpoint", "SELECT, INSERT, UPDATE, DELETE"),
+    ("TABLE {s}.frame", "SELECT, INSERT, DELETE"),
+    ("TABLE {s}.marks", "SELECT, INSERT, UPDATE"),
+    ("TABLE {s}.name", "SELECT, INSERT, DELETE"),
+    ("TABLE {s}.item", "SELECT, INSERT, DELETE"),
+    ("TABLE {s}.message", "SELECT, INSERT"),
+    ("TABLE {s}.attachment", "SELECT, INSERT, UPDATE, DELETE"),
+    ("TABLE {s}.event", "SELECT, INSERT, DELETE"),
+    ("TABLE {s}.write_log", "SELECT, INSERT, DELETE"),
+    ("TABLE {s}.blob", "SELECT, INSERT, UPDATE, DELETE"),
+    ("TABLE {s}.blob_root", "SELECT, INSERT, UPDATE, DELETE"),
+    // UPDATE includes nextval.
+    ("SEQUENCE {s}.stamp", "SELECT, UPDATE"),
+];
+
+/// A script for a database administrator: creates the store, and grants a role the rights that it needs. Names are
+/// only in statements, where they are quoted, and never in comments.
+pub(crate) fn script(schema: &SchemaName, store_id: &str, role: Option<&str>) -> String {
+    let mut sql = "\
+-- Creates the tables of a Milepost store in a schema of their own.
+-- Run it in the store's database, as a role that may create schemas there, for example with psql -f.
+-- That role becomes the owner of the tables. Running the script again changes nothing that exists.
+
+BEGIN;
+
+"
+    .to_owned();
+    sql.push_str(&create_statements(schema, store_id));
+    if let Some(role) = role {
+        let role = quote(role);
+        sql.push_str(
+            "\n-- The rights that an application needs: it reads and writes rows, and can neither create, change nor \
+             drop a table.\n-- The role must exist, and must be allowed to connect to the database.\n\n",
+        );
+        sql.push_str(&format!("GRANT USAGE ON SCHEMA {} TO {role};\n", schema.quoted));
+        for (object, rights) in RIGHTS {
+            sql.push_str(&format!("GRANT {rights} ON {} TO {role};\n", schema.fill(object)));
+        }
+    }
+    sql.push_str("\nCOMMIT;\n");
+    sql
+}
+
+/// All statements that create a store in this schema. They change nothing that already exists.
 pub(crate) fn create_statements(schema: &SchemaName, store_id: &str) -> String {
     let meta = format!(
         "INSERT INTO {{s}}.meta (version, store_id) VALUES ({VERSION}, '{store_id}') ON CONFLICT DO NOTHING;\n"
@@ -226,6 +278,14 @@ mod tests {
 
         assert_eq!(schema.stamp_sequence(), "'\"a\"\"b''c\".stamp'");
         assert_eq!(schema.fill("{s}.run"), "\"a\"\"b'c\".run");
+    }
+
+    #[test]
+    fn a_script_quotes_the_role() {
+        let script = script(&SchemaName::new("milepost"), "id", Some("app\";\n--"));
+
+        assert!(script.contains("GRANT USAGE ON SCHEMA \"milepost\" TO \"app\"\";\n--\";\n"));
+        assert_eq!(script.matches("GRANT").count(), 1 + RIGHTS.len());
     }
 
     #[test]

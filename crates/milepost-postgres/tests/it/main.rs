@@ -15,6 +15,7 @@ mod damage;
 mod exactly_once;
 mod plans;
 mod projects;
+mod rights;
 mod server;
 mod servers;
 mod sql;

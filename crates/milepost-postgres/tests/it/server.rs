@@ -59,7 +59,7 @@ fn an_administrator_can_create_the_schema() {
     assert!(matches!(store.runs(&RunQuery::default()), Err(StoreError::Missing { .. })));
     let sql = Sql::connect(&settings);
     for _ in 0..2 {
-        sql.run(&PostgresStore::create_statements(&settings));
+        sql.run(&PostgresStore::create_statements(&settings, None));
     }
     Oracle::begin(&store, "made-by-hand").put_many(3).check();
     assert!(!store.store_id().unwrap().is_empty());

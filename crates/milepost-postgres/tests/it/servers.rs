@@ -96,6 +96,15 @@ pub(crate) fn new_schema(url: &str) -> TestSchema {
     TestSchema(settings(url, &format!("schema=test_{}_{number}", std::process::id())))
 }
 
+/// Creates a role that may only connect, and returns the settings with which it uses the same schema.
+pub(crate) fn new_role(cluster: &PrivateCluster, schema: &Settings, role: &str) -> Settings {
+    let create = format!("CREATE ROLE \"{role}\" LOGIN PASSWORD 'secret'");
+    cluster.sql("postgres", &create).unwrap();
+    let url = cluster.url("postgres").replace(cluster.password().unwrap(), "secret");
+    let url = url.replace("//postgres:", &format!("//{role}:"));
+    settings(&url, &format!("schema={}", schema.schema()))
+}
+
 /// Opens a handle that creates the store.
 pub(crate) fn open(settings: &Settings) -> PostgresStore {
     PostgresStore::open(settings, &OpenOptions::new().create(true))

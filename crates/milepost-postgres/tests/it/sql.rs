@@ -27,6 +27,13 @@ impl Sql {
         self.runtime.block_on(self.client.batch_execute(&sql)).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     }
 
+    /// The error code of statements that the server refuses; `None` if it runs them.
+    pub(crate) fn refusal(&self, sql: &str) -> Option<String> {
+        let sql = sql.replace("{s}", &self.schema);
+        let result = self.runtime.block_on(self.client.batch_execute(&sql));
+        result.err().map(|e| e.code().map_or_else(|| e.to_string(), |code| code.code().to_owned()))
+    }
+
     /// A number that a statement returns.
     pub(crate) fn number(&self, sql: &str) -> i64 {
         let sql = sql.replace("{s}", &self.schema);

@@ -133,10 +133,7 @@ fn missing_rights_are_told_apart_for_reads_and_writes() {
     oracle.put_many(1);
     let role = format!("reader_{}", settings.schema());
     let sql = Sql::connect(&settings);
-    sql.run(&format!("CREATE ROLE {role} LOGIN PASSWORD 'secret'"));
-    let url = cluster.url("postgres").replace(cluster.password().unwrap(), "secret");
-    let url = url.replace("//postgres:", &format!("//{role}:"));
-    let as_reader = servers::settings(&url, &format!("schema={}", settings.schema()));
+    let as_reader = servers::new_role(cluster, &settings, &role);
     let reader = PostgresStore::open(&as_reader, &OpenOptions::new());
     let error = reader.runs(&RunQuery::default()).unwrap_err();
     assert!(matches!(error, StoreError::Server { problem: ServerProblem::MissingRights, .. }), "{error:?}");
