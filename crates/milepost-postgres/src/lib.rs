@@ -38,6 +38,7 @@ mod creation;
 mod decode;
 mod error;
 mod frames;
+mod info;
 mod lookup;
 mod maintenance;
 mod opener;

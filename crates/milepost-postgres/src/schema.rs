@@ -210,6 +210,11 @@ const RIGHTS: [(&str, &str); 14] = [
     ("SEQUENCE {s}.stamp", "SELECT, UPDATE"),
 ];
 
+/// The names of all indexes, except those of primary keys and other constraints.
+pub(crate) fn index_names() -> impl Iterator<Item = &'static str> {
+    TABLES.split("INDEX IF NOT EXISTS ").skip(1).filter_map(|rest| rest.split(' ').next())
+}
+
 /// A script for a database administrator: creates the store, and grants a role the rights that it needs. Names are
 /// only in statements, where they are quoted, and never in comments.
 pub(crate) fn script(schema: &SchemaName, store_id: &str, role: Option<&str>) -> String {
@@ -286,6 +291,13 @@ mod tests {
 
         assert!(script.contains("GRANT USAGE ON SCHEMA \"milepost\" TO \"app\"\";\n--\";\n"));
         assert_eq!(script.matches("GRANT").count(), 1 + RIGHTS.len());
+    }
+
+    #[test]
+    fn every_index_has_a_name() {
+        let names: Vec<_> = index_names().collect();
+        assert_eq!(names.len(), TABLES.matches(" INDEX ").count());
+        assert_eq!(names[..2], ["run_stamp", "run_project"]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::pool::{Deadline, Failed, Pool};
 use crate::project::ProjectScope;
 use crate::schema::SchemaName;
 use crate::session::{Params, Session};
-use crate::{blobs, collect, maintenance, read, write};
+use crate::{blobs, collect, info, maintenance, read, write};
 
 /// Number of runs whose newest document is kept in memory.
 const CACHED_RUNS: usize = 8;
@@ -297,16 +297,10 @@ impl Store for PostgresStore {
     }
 
     fn info(&self) -> Result<StoreInfo, StoreError> {
-        let bytes = self.read(|session, deadline| {
-            let mut params = Params::new();
-            let name = params.text(self.schema().as_str());
-            let sql = format!(
-                "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes FROM pg_catalog.pg_class c \
-                 JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace WHERE s.nspname = {name} AND c.relkind = 'r'"
-            );
-            let rows = session.query(&sql, &params, deadline.left())?;
-            Ok(rows.first().map_or(Ok(0), |row| number(row, "bytes"))?)
-        })?;
-        Ok(StoreInfo::new(self.location(), bytes))
+        info::info(self)
+    }
+
+    fn detailed_info(&self) -> Result<StoreInfo, StoreError> {
+        info::detailed_info(self)
     }
 }

@@ -43,6 +43,7 @@ macro_rules! forward {
             delete_run(run: &RunId, only_at: Option<u64>) -> bool;
             maintain(what: Maintenance<'_>) -> MaintenanceReport;
             info() -> StoreInfo;
+            detailed_info() -> StoreInfo;
         }
     };
     (@methods $this:ident, $name:ident => $store:expr;

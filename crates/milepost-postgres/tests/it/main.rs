@@ -13,6 +13,7 @@
 mod conformance;
 mod damage;
 mod exactly_once;
+mod info;
 mod plans;
 mod projects;
 mod rights;

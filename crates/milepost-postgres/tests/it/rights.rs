@@ -119,6 +119,7 @@ fn use_everything(store: &dyn Store, administrator: &Sql, label: &str) -> Result
     store.blob(&blob)?;
     store.blob_bytes()?;
     store.blob_roots()?;
+    store.detailed_info()?;
     store.maintain(Maintenance::Compact)?;
     store.body(&run, 8)?;
     administrator.run("SELECT setval('{s}.stamp', 4096)");

@@ -4,6 +4,7 @@
 use derive_getters::Getters;
 use jiff::Timestamp;
 
+use super::ServerInfo;
 use crate::model::RunId;
 
 /// A maintenance operation.
@@ -91,11 +92,19 @@ pub struct StoreInfo {
     pub(crate) bytes: u64,
     /// A warning for the user, such as an unsafe file system.
     pub(crate) warning: Option<String>,
+    /// What the store's server says about itself; `None` without a server, and if only `Store::info` was asked.
+    pub(crate) server: Option<ServerInfo>,
 }
 
 impl StoreInfo {
     /// Information without a warning: the store's address and its size on disk in bytes.
     pub fn new(url: String, bytes: u64) -> Self {
-        Self { url, bytes, warning: None }
+        Self { url, bytes, warning: None, server: None }
+    }
+
+    /// Adds what the store's server says about itself.
+    #[must_use]
+    pub fn with_server(self, server: ServerInfo) -> Self {
+        Self { server: Some(server), ..self }
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod project_paths;
 pub(crate) mod query;
 mod reader;
 mod repository;
+mod server_info;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 mod url;
@@ -52,6 +53,7 @@ pub use query::{
 };
 pub use reader::StoreReader;
 pub(crate) use repository::Repository;
+pub use server_info::{ServerInfo, TableInfo};
 pub use url::StoreUrl;
 
 use crate::model::{Attachment, BlobId, Message, RunId, WriteToken};
@@ -188,4 +190,9 @@ pub trait Store: Send + Sync {
 
     /// Returns the store's address, size and warning.
     fn info(&self) -> Result<StoreInfo, StoreError>;
+
+    /// Like `info`, and with everything that a store's server says about itself, which takes longer.
+    fn detailed_info(&self) -> Result<StoreInfo, StoreError> {
+        self.info()
+    }
 }

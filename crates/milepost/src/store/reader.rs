@@ -90,4 +90,9 @@ impl StoreReader<'_> {
     pub fn info(&self) -> Result<StoreInfo, StoreError> {
         self.0.info()
     }
+
+    /// Like `info`, and with everything that a store's server says about itself, which takes longer.
+    pub fn detailed_info(&self) -> Result<StoreInfo, StoreError> {
+        self.0.detailed_info()
+    }
 }

@@ -354,7 +354,7 @@ impl Store for FilesStore {
 
     fn info(&self) -> Result<StoreInfo, StoreError> {
         let bytes = size_of_tree(&self.root).map_err(|e| read_error(&self.root, e))?;
-        Ok(StoreInfo { url: format!("files:{}", self.root.display()), bytes, warning: None })
+        Ok(StoreInfo::new(format!("files:{}", self.root.display()), bytes))
     }
 }
 

@@ -465,6 +465,7 @@ impl Store for SqliteStore {
                      a rollback journal is used, which is slower"
                 )
             }),
+            server: None,
         })
     }
 }
