@@ -30,6 +30,9 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("features", features)?;
     step("api", architecture::api::run)?;
     step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
+    if is_full {
+        step("tests on PostgreSQL", tests_on_postgres)?;
+    }
     step("faults", || faults::run(size, &[]))?;
     // These download large MCP clients and agents, so only `--full` runs them.
     if is_full {
@@ -43,7 +46,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 15 } else { 13 };
+    let steps = if is_full { 16 } else { 13 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }
@@ -70,6 +73,20 @@ fn features() -> Result<()> {
         "-D",
         "warnings",
     ]))
+}
+
+/// The end-to-end tests of the command line with a store on a PostgreSQL server. Each of them prints that it was skipped
+/// if there is no server, and then uses a local store. Tests that need a local store are left out.
+fn tests_on_postgres() -> Result<()> {
+    let list = "crates/milepost-cli/tests/it/local_store_only.txt";
+    let list = std::fs::read_to_string(list).with_context(|| format!("cannot read {list}"))?;
+    let mut test = cargo();
+    test.env("MILEPOST_TEST_STORE", "postgres");
+    test.args(["test", "--quiet", "--package", "milepost-cli", "--test", "it", "--", "--exact"]);
+    for name in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        test.args(["--skip", name]);
+    }
+    run_program(&mut test)
 }
 
 /// Packages every published crate as `cargo publish` does, without the verification build.

@@ -57,7 +57,8 @@ pub(crate) fn register_stores() {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         #[allow(clippy::disallowed_methods, reason = "config reads the environment")]
         let all = std::env::vars_os();
-        let variables = all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables =
+            all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         milepost_postgres::register(Environment {
             variables: variables.filter(|(name, _)| name.starts_with("PG")).collect(),
             home: variable("HOME").map(PathBuf::from),

@@ -32,8 +32,8 @@ pub(crate) use self::agents::{Agents, PromptDetail, RECORD, RecordScope};
 pub(crate) use self::capture::CaptureSettings;
 use self::environment::Environment;
 pub(crate) use self::environment::{
-    AgentEnvironment, COMPLETION_VARIABLE, agent_variable, columns, completion_shell,
-    register_stores, resumed_run, state_folder,
+    AgentEnvironment, COMPLETION_VARIABLE, agent_variable, columns, completion_shell, register_stores,
+    resumed_run, state_folder,
 };
 use self::file::{File, FileLookup};
 pub(crate) use self::pager::{Pager, pager};

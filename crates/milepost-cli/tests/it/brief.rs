@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::TestEnvironment;
+use crate::{TestEnvironment, server};
 
 const EXAMPLE: &str = include_str!("example.md");
 
@@ -148,11 +148,9 @@ fn a_budget_is_met_or_refused_with_token_counts() {
 
 #[test]
 fn only_one_of_many_concurrent_saves_of_a_brief_succeeds() {
-    for store in [None, Some("files:store")] {
+    for store in server::with_server_store(["sqlite:store.db", "files:store"]) {
         let mut env = TestEnvironment::new();
-        if let Some(url) = store {
-            env.set("MILEPOST_STORE", url);
-        }
+        env.set("MILEPOST_STORE", &store);
         env.write("chk.md", EXAMPLE);
         env.save(&["--run", "first"]);
         let env = &env;

@@ -61,7 +61,9 @@ impl TestEnvironment {
         for folder in ["home", "project"] {
             std::fs::create_dir(root.path().join(folder)).unwrap();
         }
-        Self { root, variables: Vec::new() }
+        let mut env = Self { root, variables: Vec::new() };
+        crate::server::default_store().iter().for_each(|(name, value)| env.set(name, value));
+        env
     }
 
     /// Creates a project that is a git repository with one commit.

@@ -1,6 +1,6 @@
 //! `state`: prints the saved bytes exactly, and writes them to a file only under certain conditions.
 
-use crate::TestEnvironment;
+use crate::{TestEnvironment, server};
 
 const STATE: &str = r#"{"z":9007199254740993,"a":1.0,"m":-0.0,"e":"\u00e9\/é","n":[1e2,1E+2, 123456789012345678901],"":null}"#;
 
@@ -77,7 +77,8 @@ fn a_redacted_state_lists_the_redacted_members() {
 
 #[test]
 fn json_with_line_breaks_is_preserved_in_every_store() {
-    for store in ["files:store", "sqlite:store.db"] {
+    for store in server::with_server_store(["files:store", "sqlite:store.db"]) {
+        let store = store.as_str();
         let env = TestEnvironment::new();
         let input =
             b"{\"tasks\": [{\n \"id\": \"t1\",\r\n \"status\": \"done\",\n \"x\": {\n\"a\": 1}}],\n\"state\": [\n1]}";

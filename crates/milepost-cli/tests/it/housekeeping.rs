@@ -1,7 +1,7 @@
 //! Commands that set up and maintain a store: `init`, `mark`, `complete`, `delete`, `verify` and `doctor`.
 //! Also the outbox and the pointer.
 
-use crate::TestEnvironment;
+use crate::{TestEnvironment, server};
 
 #[test]
 fn init_creates_the_store_and_the_configuration_file_once() {
@@ -296,8 +296,8 @@ fn a_save_is_queued_if_the_store_is_read_only() {
 #[test]
 fn only_one_of_four_concurrent_completions_takes_effect() {
     let mut env = TestEnvironment::new();
-    for store in ["sqlite:c.db", "files:c"] {
-        env.set("MILEPOST_STORE", store);
+    for store in server::with_server_store(["sqlite:c.db", "files:c"]) {
+        env.set("MILEPOST_STORE", &store);
         for round in 0..5 {
             env.save(&["--run", "r", "--summary", &format!("{round}")]);
             let all: Vec<_> = (0..4)

@@ -10,6 +10,8 @@ mod brief;
 mod capture;
 mod completion;
 mod config;
+#[cfg(unix)]
+mod copy;
 mod current_run;
 mod disk_faults;
 // Pages describe the binary with all default features.
@@ -64,6 +66,7 @@ mod run_output;
 mod run_view;
 mod save;
 mod script;
+mod server;
 mod task;
 mod terminal;
 mod tools;

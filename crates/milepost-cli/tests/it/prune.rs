@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::TestEnvironment;
+use crate::{TestEnvironment, server};
 
 fn ids(env: &TestEnvironment, args: &[&str]) -> Vec<String> {
     let args: Vec<_> = ["list", "--limit", "0"].iter().chain(args).copied().collect();
@@ -31,7 +31,8 @@ fn save_as_of(store: &str, run: &str, hours: i64) {
 
 #[test]
 fn a_dry_run_shows_the_plan_and_prune_carries_it_out() {
-    for store in ["sqlite:m.db", "files:cp"] {
+    for store in server::with_server_store(["sqlite:m.db", "files:cp"]) {
+        let store = store.as_str();
         let env = TestEnvironment::new();
         let all: Vec<_> = (0..6)
             .map(|n| env.save(&["--store", store, "--run", "r", "--summary", &n.to_string()]))
@@ -39,7 +40,7 @@ fn a_dry_run_shows_the_plan_and_prune_carries_it_out() {
         env.save(&["--store", store, "--run", "other", "--summary", "x"]);
         let prune = ["prune", "--store", store, "--keep-last", "2"];
         let with =
-            |more: &[&'static str]| prune.iter().copied().chain(more.iter().copied()).collect::<Vec<_>>();
+            |more: &[&'static str]| prune.iter().copied().chain(more.iter().copied()).collect::<Vec<&str>>();
         let plan = env.json(&with(&["--dry-run"]));
         assert_eq!((&plan["removed"], &plan["compressed"], &plan["kept"]), (&json!(4), &json!(0), &json!(3)));
         assert_eq!(plan["dry_run"], true);
