@@ -13,6 +13,7 @@ mod handover;
 mod mcp;
 mod npm;
 mod picture;
+mod postgres;
 mod setup;
 mod shell;
 mod survival;
@@ -20,7 +21,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +41,10 @@ fn main() -> Result<()> {
         ["faults", "--short", cases @ ..] => faults::run(faults::Size::Short, cases),
         ["faults", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
             faults::run(faults::Size::Full, cases)
+        }
+        ["postgres", "--short", cases @ ..] => postgres::run(faults::Size::Short, cases),
+        ["postgres", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
+            postgres::run(faults::Size::Full, cases)
         }
         ["mcp"] => mcp::run(),
         ["agents", names @ ..] => agents::run(names),

@@ -18,7 +18,7 @@ mod outbox;
 mod pages;
 mod pointer;
 mod power_cut;
-mod project;
+pub mod project;
 mod prune;
 mod read_only;
 mod readers;
@@ -102,7 +102,7 @@ const CASES: [(&str, Case); 31] = [
 ];
 
 /// Calls `work` in `count` concurrent threads. Returns their results, or the first error.
-fn run_threads<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+pub fn run_threads<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     std::thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = (0..count).map(|n| scope.spawn(move || work(n))).collect();
