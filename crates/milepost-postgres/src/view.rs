@@ -6,6 +6,7 @@ use std::time::Duration;
 use milepost::internal::store::OLDEST_SHOWN;
 use milepost::model::{Item, RunId};
 use milepost::store::{CheckpointEntry, Part, Row, RunDetails, RunView, Slot};
+use tokio_postgres::Row as SqlRow;
 
 use crate::decode::{self, ENTRY, RUN, RunTableRow, WITH_MARKS, column, number};
 use crate::error::PostgresError;
@@ -70,7 +71,8 @@ impl Seen {
         Ok(Self { row: Some(row), view, shown_items: Vec::new(), next_item })
     }
 
-    /// Adds the details. Returns false if the run has changed since it was read.
+    /// Adds the details. Returns false if the run has changed since it was read: every statement also reads the run's
+    /// row, so that its result belongs to the same commit if the row is unchanged.
     pub(crate) fn read_details(
         &mut self,
         session: &mut Session,
@@ -78,6 +80,10 @@ impl Seen {
         patience: Duration,
     ) -> Result<bool, PostgresError> {
         let Some(row) = &self.row else { return Ok(true) };
+        let is_unchanged = |rows: &[SqlRow]| match rows.first() {
+            Some(first) => Ok((number(first, "stamp")?, number(first, "commits")?) == row.stored),
+            None => Ok::<_, PostgresError>(false),
+        };
         let mut details = RunDetails::default();
         let mut after = -1_i64;
         // Protected checkpoints do not count, so that several pages may be needed.
@@ -86,12 +92,17 @@ impl Seen {
             let mut params = Params::new();
             let (run, from) = (params.int(row.n), params.int(after));
             let sql = schema.fill(&format!(
-                "SELECT {ENTRY} FROM (SELECT * FROM {{s}}.checkpoint WHERE run_n = {run} AND sequence > {from} \
-                 ORDER BY sequence LIMIT {page}) c {WITH_MARKS} ORDER BY c.sequence"
+                "SELECT {ENTRY}, r.stamp, r.commits FROM {{s}}.run r LEFT JOIN LATERAL (SELECT * FROM {{s}}.checkpoint \
+                 WHERE run_n = r.n AND sequence > {from} ORDER BY sequence LIMIT {page}) c ON true {WITH_MARKS} \
+                 WHERE r.n = {run} ORDER BY c.sequence"
             ));
             let rows = session.query(&sql, &params, patience)?;
+            if !is_unchanged(&rows)? {
+                return Ok(false);
+            }
             for found in &rows {
-                after = column(found, "c_sequence")?;
+                let Some(sequence) = column(found, "c_sequence")? else { break 'pages };
+                after = sequence;
                 let Row::Intact(entry) = decode::entry(found)? else { break 'pages };
                 details.oldest.push(entry);
                 let is_free = |entry: &&CheckpointEntry| !entry.marks.protects();
@@ -104,25 +115,25 @@ impl Seen {
             }
             page = 200;
         }
-        let mut params = Params::new();
-        let run = params.int(row.n);
-        // The row comes last, so that everything before it belongs to the same commit if the row is unchanged.
-        let sql = schema.fill(&format!(
-            "SELECT i.n, i.checksum, i.item AS value, r.stamp, r.commits FROM {{s}}.run r \
-             LEFT JOIN {{s}}.item i ON i.run_n = r.n WHERE r.n = {run} ORDER BY i.n"
-        ));
-        let rows = session.query(&sql, &params, patience)?;
-        let Some(first) = rows.first() else { return Ok(false) };
-        if (number(first, "stamp")?, number(first, "commits")?) != row.stored {
-            return Ok(false);
-        }
-        for found in &rows {
-            if column::<Option<i64>>(found, "n")?.is_none() {
-                continue;
+        if self.view.waiting > 0 {
+            let mut params = Params::new();
+            let run = params.int(row.n);
+            let sql = schema.fill(&format!(
+                "SELECT i.n, i.checksum, i.item AS value, r.stamp, r.commits FROM {{s}}.run r \
+                 LEFT JOIN {{s}}.item i ON i.run_n = r.n WHERE r.n = {run} ORDER BY i.n"
+            ));
+            let rows = session.query(&sql, &params, patience)?;
+            if !is_unchanged(&rows)? {
+                return Ok(false);
             }
-            if let (n, Ok(item)) = decode::numbered::<Item>(Part::Item, row.n, found)? {
-                self.shown_items.push(n);
-                details.items.push(item);
+            for found in &rows {
+                if column::<Option<i64>>(found, "n")?.is_none() {
+                    continue;
+                }
+                if let (n, Ok(item)) = decode::numbered::<Item>(Part::Item, row.n, found)? {
+                    self.shown_items.push(n);
+                    details.items.push(item);
+                }
             }
         }
         self.view.details = Some(details);
