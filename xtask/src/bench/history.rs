@@ -12,10 +12,16 @@ use milepost::{ListQuery, Reference};
 
 use super::measure::{Row, folder, pairs};
 
-/// Fills a store in large commits, as an import does.
+/// Creates a SQLite store with this many checkpoints.
 pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
     let options = OpenOptions::new().create(true);
     let engine = Milepost::at(&StoreUrl::sqlite(path.to_owned()), &options)?;
+    fill(&engine, checkpoints)?;
+    Ok(engine)
+}
+
+/// Fills an empty store in large commits, as an import does.
+pub(super) fn fill(engine: &Milepost, checkpoints: u64) -> Result<()> {
     let run: RunId = "bench".parse()?;
     // The other checkpoints repeat the body of one real save under new ids and sequence numbers.
     let save = milepost::Save::new().summary("seeded").profile(Profile::Pai);
@@ -52,7 +58,7 @@ pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
         }
         done += batch;
     }
-    Ok(engine)
+    Ok(())
 }
 
 pub fn latest_and_list(short: bool) -> Result<Vec<Row>> {

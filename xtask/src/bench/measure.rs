@@ -134,7 +134,7 @@ pub fn folder() -> Result<tempfile::TempDir> {
     Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target())?)
 }
 
-fn target() -> std::path::PathBuf {
+pub fn target() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
 }
 

@@ -7,6 +7,7 @@ mod capture;
 mod files;
 mod history;
 mod measure;
+mod postgres;
 mod process;
 mod prune;
 mod redact;
@@ -20,7 +21,7 @@ use measure::Row;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
 
-const ALL: [Bench; 15] = [
+const ALL: [Bench; 20] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole_process),
@@ -36,6 +37,11 @@ const ALL: [Bench; 15] = [
     ("files-saves", files::saves),
     ("files-hook", files::hook_after_edit),
     ("files-history", files::many_snapshots),
+    ("postgres-clients", postgres::throughput),
+    ("postgres-process", postgres::whole_process),
+    ("postgres-history", postgres::history),
+    ("postgres-space", postgres::space),
+    ("postgres-feature", postgres::feature),
 ];
 
 pub fn run(args: &[&str]) -> Result<()> {
@@ -67,6 +73,7 @@ pub fn run_child(args: &[&str]) -> Option<Result<()>> {
     match args {
         ["saver", size, saves] => Some(process::saver(size, saves)),
         ["writer", folder, saves] => Some(writers::writer(folder, saves)),
+        ["postgres-client", verb, url] => Some(postgres::run_minimal(verb, url)),
         _ => None,
     }
 }

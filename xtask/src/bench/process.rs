@@ -70,29 +70,51 @@ pub fn whole_process(short: bool) -> Result<Vec<Row>> {
     Ok(vec![line, Row::times("whole process: `show latest`, 4 KB", shows.median(), bares.median(), 4.0)])
 }
 
+/// A store with a long history, and the event of an agent's tool call.
+pub(super) struct HookCase {
+    folder: tempfile::TempDir,
+    database: std::path::PathBuf,
+    payload: std::path::PathBuf,
+}
+
+impl HookCase {
+    pub(super) fn new(history: u64) -> Result<Self> {
+        let folder = folder()?;
+        let database = folder.path().join("bench.db");
+        drop(super::history::seed(&database, history)?);
+        let payload = folder.path().join("payload.json");
+        let text = format!(
+            "{{\"session_id\":\"s1\",\"cwd\":{:?},\"hook_event_name\":\"PostToolUse\",\"tool_name\":\"Bash\",\
+             \"tool_input\":{{\"command\":\"cargo test\"}},\"tool_response\":{{\"stdout\":\"{}\",\"stderr\":\"\",\"exit_code\":0}},\
+             \"duration_ms\":120}}",
+            folder.path(),
+            "test result: ok. ".repeat(100)
+        );
+        fs::File::create(&payload)?.write_all(text.as_bytes())?;
+        fs::File::open(&payload)?.sync_all()?;
+        Ok(Self { folder, database, payload })
+    }
+
+    /// The whole process of a hook, as an argument of the program `before` if there is one.
+    pub(super) fn command(&self, before: &[&str], binary: &Path) -> Result<Command> {
+        let binary = binary.display().to_string();
+        let words: Vec<&str> = before.iter().copied().chain([binary.as_str()]).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg("-C").arg(self.folder.path());
+        command.arg("--store").arg(format!("sqlite:{}", self.database.display()));
+        command.args(["hook", "claude-code", "--strict"]).stdin(fs::File::open(&self.payload)?);
+        command.env("XDG_STATE_HOME", self.folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(command)
+    }
+}
+
 /// A whole `hook` process after a tool call, on a store with a long history.
 pub fn hook(short: bool) -> Result<Vec<Row>> {
-    let (binary, folder) = (binary(short)?, folder()?);
+    let binary = binary(short)?;
     let history = if short { 200 } else { 10_000 };
-    let database = folder.path().join("bench.db");
-    drop(super::history::seed(&database, history)?);
-    let payload = folder.path().join("payload.json");
-    let text = format!(
-        "{{\"session_id\":\"s1\",\"cwd\":{:?},\"hook_event_name\":\"PostToolUse\",\"tool_name\":\"Bash\",\
-         \"tool_input\":{{\"command\":\"cargo test\"}},\"tool_response\":{{\"stdout\":\"{}\",\"stderr\":\"\",\"exit_code\":0}},\
-         \"duration_ms\":120}}",
-        folder.path(),
-        "test result: ok. ".repeat(100)
-    );
-    fs::File::create(&payload)?.write_all(text.as_bytes())?;
-    fs::File::open(&payload)?.sync_all()?;
-    let hook = || -> Result<()> {
-        let mut command = Command::new(&binary);
-        command.arg("-C").arg(folder.path()).arg("--store").arg(format!("sqlite:{}", database.display()));
-        command.args(["hook", "claude-code", "--strict"]).stdin(fs::File::open(&payload)?);
-        command.env("XDG_STATE_HOME", folder.path());
-        run_successfully(command.stdout(Stdio::null()).stderr(Stdio::null()))
-    };
+    let case = HookCase::new(history)?;
+    let folder = &case.folder;
+    let hook = || run_successfully(&mut case.command(&[], &binary)?);
     for _ in 0..40 {
         hook()?;
     }
