@@ -3,6 +3,8 @@
 //! case fails.
 
 mod client;
+mod cut;
+mod cut_commands;
 
 mod restarts;
 
@@ -16,7 +18,7 @@ use crate::shell::{cargo, run_program};
 
 type Case = fn(&Environment) -> Result<Outcome>;
 
-const CASES: [(&str, Case); 1] = [("restarts", restarts::run)];
+const CASES: [(&str, Case); 2] = [("restarts", restarts::run), ("cut", cut::run)];
 
 /// Runs the cases whose names start with one of the given prefixes; all cases if there is none.
 pub fn run(size: Size, chosen: &[&str]) -> Result<()> {

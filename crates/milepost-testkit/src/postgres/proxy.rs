@@ -14,6 +14,8 @@ use std::time::Duration;
 const REPLY_TIME: Duration = Duration::from_millis(100);
 /// How much later than the end of its connection a late request arrives.
 const DELAY: Duration = Duration::from_millis(60);
+/// How long the network stops before a delayed request is forwarded.
+const LONG_DELAY: Duration = Duration::from_millis(500);
 
 /// What a proxy connects to.
 #[derive(Clone, Debug)]
@@ -33,7 +35,7 @@ pub enum Direction {
     ToClient,
 }
 
-/// What happens to one request and its connection. Other connections are not affected.
+/// What happens to one request and its connection. Other connections are not affected, except by `NetworkDown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestFault {
     /// The request is lost, and the connection ends.
@@ -44,6 +46,21 @@ pub enum RequestFault {
     Late,
     /// Nothing is forwarded any more, and the connection stays open.
     Stalled,
+    /// The server gets the request, but the client gets nothing any more, and the connection stays open.
+    ReplyStalled,
+    /// Nothing is forwarded any more, on this and on all other connections, as by [`Proxy::pause`].
+    NetworkDown,
+    /// The request is forwarded a little later.
+    Delayed,
+}
+
+/// Which request a fault happens to.
+#[derive(Clone, Debug)]
+enum FaultyRequest {
+    /// The next one that contains this text.
+    Containing(Vec<u8>),
+    /// The one with this number.
+    Numbered(u64),
 }
 
 /// What happens at a chosen byte.
@@ -59,8 +76,12 @@ struct State {
     forwarded: [u64; 2],
     /// For each direction, the count of forwarded bytes at which a fault happens.
     faults: [Option<(u64, Fault)>; 2],
-    /// The fault of the next request that contains the text.
-    request_fault: Option<(RequestFault, Vec<u8>)>,
+    /// The fault of a request that is still to come.
+    request_fault: Option<(RequestFault, FaultyRequest)>,
+    /// The number of requests so far, over all connections.
+    requests: u64,
+    /// The requests of all connections, while they are recorded.
+    recorded: Option<Vec<Vec<u8>>>,
     /// The numbers of connections whose clients get nothing any more.
     muted: Vec<u64>,
     is_paused: bool,
@@ -87,14 +108,31 @@ impl Shared {
 
     /// Takes the fault of this request, if one is planned, and mutes the connection.
     fn request_fault(&self, connection: u64, direction: Direction, bytes: &[u8]) -> Option<RequestFault> {
+        if direction == Direction::ToClient || bytes.is_empty() {
+            return None;
+        }
         let mut state = self.lock();
-        let (fault, text) = state.request_fault.as_ref().filter(|_| direction == Direction::ToServer)?;
-        let (fault, is_hit) = (*fault, bytes.windows(text.len()).any(|window| window == text));
+        state.requests += 1;
+        if let Some(recorded) = &mut state.recorded {
+            recorded.push(bytes.to_owned());
+        }
+        let (fault, request) = state.request_fault.as_ref()?;
+        let (fault, is_hit) = (
+            *fault,
+            match request {
+                FaultyRequest::Containing(text) => bytes.windows(text.len()).any(|window| window == text),
+                FaultyRequest::Numbered(number) => state.requests == *number,
+            },
+        );
         if !is_hit {
             return None;
         }
         state.request_fault = None;
-        state.muted.push(connection);
+        match fault {
+            RequestFault::Delayed => {}
+            RequestFault::NetworkDown => state.is_paused = true,
+            _ => state.muted.push(connection),
+        }
         Some(fault)
     }
 
@@ -184,7 +222,27 @@ impl Proxy {
 
     /// Lets a fault happen to the next request that contains the text within its first 16 KiB.
     pub fn fault_request(&self, fault: RequestFault, text: &[u8]) {
-        self.shared.change(|state| state.request_fault = Some((fault, text.to_owned())));
+        let request = FaultyRequest::Containing(text.to_owned());
+        self.shared.change(|state| state.request_fault = Some((fault, request)));
+    }
+
+    /// Lets a fault happen to one of the requests that follow: 1 is the next one. A request is what a client sends at
+    /// once; messages that begin a connection count too.
+    pub fn fault_request_number(&self, fault: RequestFault, number: u64) {
+        self.shared.change(|state| {
+            let request = FaultyRequest::Numbered(state.requests + number);
+            state.request_fault = Some((fault, request));
+        });
+    }
+
+    /// Records requests from now on.
+    pub fn record_requests(&self) {
+        self.shared.change(|state| state.recorded = Some(Vec::new()));
+    }
+
+    /// The requests that were recorded; up to 16 KiB of each.
+    pub fn take_recorded(&self) -> Vec<Vec<u8>> {
+        self.shared.lock().recorded.take().unwrap_or_default()
     }
 
     /// Whether a fault of a request is still to come.
@@ -275,8 +333,10 @@ fn forward(
     loop {
         let len = from.read(&mut buffer)?;
         let mut rest = &buffer[..len];
-        if let Some(fault) = shared.request_fault(connection, direction, rest) {
-            return apply(fault, shared, cuts, rest, from, to);
+        match shared.request_fault(connection, direction, rest) {
+            Some(RequestFault::Delayed) => thread::sleep(LONG_DELAY),
+            Some(RequestFault::ReplyStalled | RequestFault::NetworkDown) | None => {}
+            Some(fault) => return apply(fault, shared, cuts, rest, from, to),
         }
         if direction == Direction::ToClient && len > 0 && shared.lock().muted.contains(&connection) {
             continue;
@@ -320,7 +380,11 @@ fn apply(
     mut server: &Stream,
 ) -> io::Result<()> {
     match fault {
-        RequestFault::Lost => {}
+        // Requests with the last three faults are forwarded like any other.
+        RequestFault::Lost
+        | RequestFault::ReplyStalled
+        | RequestFault::NetworkDown
+        | RequestFault::Delayed => {}
         RequestFault::ReplyLost => {
             server.write_all(request)?;
             thread::sleep(REPLY_TIME);
