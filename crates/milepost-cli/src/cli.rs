@@ -36,7 +36,7 @@ pub(crate) struct Global {
     /// Work as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
-    /// Store: sqlite:PATH, files:DIR or postgres://… [env: MILEPOST_STORE]
+    /// Store: sqlite:, files:, postgres: [env: MILEPOST_STORE]
     #[arg(long, value_name = "URL", global = true, add = Values::Store)]
     pub(crate) store: Option<String>,
     /// Run to operate on [env: MILEPOST_RUN]
@@ -123,7 +123,7 @@ fn parse_single_command(arguments: &[OsString]) -> Option<Cli> {
 }
 
 fn dispatch(cli: Cli, output: &Output) -> Result<()> {
-    let command = cli.command.unwrap_or(Command::Status(crate::command::status::StatusArgs {}));
+    let command = cli.command.unwrap_or(Command::Status(Default::default()));
     let command = match command.run_without_config(&cli.global, output)? {
         Some(command) => command,
         None => return Ok(()),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use milepost::internal::capture;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, PeakWatch, Process, WorkspaceCapture};
@@ -12,10 +12,13 @@ use milepost::internal::engine::Outbox;
 use milepost::internal::engine::RunOptions;
 use milepost::internal::model::CaptureWhen;
 use milepost::model::{Outcome, Profile, RunId, RunRecord, Source, Status};
-use milepost::store::{OpenOptions, StoreError, StoreUrl};
+use milepost::store::StoreError;
 use milepost::{Error, Milepost, Run, RunBuilder, Save, Saved, Settings};
 
-use crate::context::{Context, SaveResult, save_or_enqueue};
+use crate::context::{Context, SaveResult, StoreSource, save_or_enqueue};
+
+/// Maximum time for sending a checkpoint to the server of the store.
+const SEND_TIME: Duration = Duration::from_secs(10);
 
 /// Where a checkpoint of the run ended up.
 pub(crate) type RecordedSave = SaveResult<Saved>;
@@ -25,8 +28,7 @@ pub(crate) type OutputSoFar = Box<dyn Fn() -> Option<Outcome> + Send>;
 
 /// Saves the checkpoints of one run.
 pub(crate) struct Recorder {
-    url: StoreUrl,
-    options: OpenOptions,
+    source: StoreSource,
     /// The project's configuration file and why it is refused, if it is.
     refusal: Option<(PathBuf, String)>,
     outbox: Option<Outbox>,
@@ -72,8 +74,7 @@ impl Recorder {
         scope: Option<CaptureOptions>,
     ) -> Self {
         Self {
-            url: context.url(),
-            options: context.open_options(true),
+            source: context.store_source(true).for_long_use(),
             refusal: context.config.refusal.clone().map(|why| (context.config.file.clone(), why)),
             outbox: context.outbox(),
             settings,
@@ -281,6 +282,12 @@ impl Recorder {
         }
         let new = !matches!(&saved, SaveResult::Stored(saved) if saved.coalesced());
         self.checkpoints += u64::from(new);
+        // What could not be sent waits on this machine, and the next tick tries again.
+        if let Some(mp) =
+            self.mp.as_ref().filter(|mp| mp.synced().is_some_and(|synced| synced.wrote_locally()))
+        {
+            let _ = mp.sync(Some(Instant::now() + SEND_TIME), &mut |_| {});
+        }
         Ok(Some(saved))
     }
 
@@ -307,10 +314,10 @@ impl Recorder {
         if let Some((path, why)) = self.refusal.clone() {
             return Err(Error::ConfigUntrusted { path, why, adoptable: true });
         }
-        if let Some(why) = self.options.foreign.clone() {
-            return Err(StoreError::Untrusted { location: self.url.to_string(), why }.into());
+        if let Some(why) = self.source.options.foreign.clone() {
+            return Err(StoreError::Untrusted { location: self.source.url.to_string(), why }.into());
         }
-        let mp = Milepost::at(&self.url, &self.options)?.with_settings(self.settings.clone());
+        let mp = self.source.open()?.with_settings(self.settings.clone());
         // Import the outbox before saving. Entries that cannot be imported remain there, and every command
         // reports them.
         if let Some(outbox) = &self.outbox {

@@ -36,9 +36,12 @@ impl PostgresStore {
     }
 
     fn stored_version(&self, deadline: &mut Deadline) -> Result<i64, StoreError> {
-        let sql = self.schema().fill("SELECT version FROM {s}.meta");
+        let sql = self.schema().fill("SELECT version, session_user::text AS name FROM {s}.meta");
         let found = self.pool().run(deadline, |session, deadline| {
             let rows = session.query(&sql, &Params::new(), deadline.left())?;
+            if let Some(row) = rows.first() {
+                let _ = self.user.set(column(row, "name")?);
+            }
             let version = rows.first().map(|row| column::<i64>(row, "version")).transpose()?;
             version.ok_or_else(|| {
                 Failed::Final(WorkError::Store(StoreError::Missing { location: self.location() }))

@@ -53,5 +53,5 @@ mod view;
 mod write;
 
 pub use error::PostgresError;
-pub use opener::register;
+pub use opener::{create_statements, register};
 pub use store::PostgresStore;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::OnceLock;
 
-use milepost::store::{OpenOptions, ServerProblem, Store, StoreError, StoreOpener};
+use milepost::store::{OpenOptions, ServerProblem, Store, StoreError, StoreOpener, StoreUrl};
 
 use crate::connection::{Environment, Settings, SettingsError};
 use crate::store::PostgresStore;
@@ -29,6 +29,14 @@ pub fn register(environment: Environment) -> bool {
     }
     let new = OPENERS.iter().filter(|opener| milepost::store::register(*opener));
     new.count() == OPENERS.len()
+}
+
+/// A script that creates the store at an address, for teams whose applications must not do so. With the name of a
+/// role, it also grants that role the rights that an application needs.
+pub fn create_statements(url: &StoreUrl, role: Option<&str>) -> Result<String, SettingsError> {
+    let text = format!("{}:{}", url.scheme(), url.location().display());
+    let settings = Settings::parse(&text, ENVIRONMENT.get_or_init(Environment::new))?;
+    Ok(PostgresStore::create_statements(&settings, role))
 }
 
 impl PostgresOpener {

@@ -23,6 +23,8 @@ const RESTART_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct Pool {
     settings: Settings,
     was_connected: AtomicBool,
+    /// When the wait began in which the server has not answered so far; `None` if it answered last.
+    silent_since: Mutex<Option<Instant>>,
     idle: Mutex<Idle>,
 }
 
@@ -84,7 +86,19 @@ fn random_fraction() -> f64 {
 impl Pool {
     pub(crate) fn new(settings: Settings) -> Self {
         let idle = Mutex::new(Idle { pid: std::process::id(), sessions: Vec::new() });
-        Self { settings, was_connected: AtomicBool::new(false), idle }
+        Self { settings, was_connected: AtomicBool::new(false), silent_since: Mutex::new(None), idle }
+    }
+
+    /// When the wait began in which the server has not answered so far.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        *self.silent_since.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Remembers that the server did not answer before a deadline, so that the next operations do not wait as long
+    /// again.
+    pub(crate) fn note_silence(&self, deadline: &Deadline) {
+        let mut since = self.silent_since.lock().unwrap_or_else(|e| e.into_inner());
+        since.get_or_insert(deadline.started);
     }
 
     /// An idle connection, or a new one. A server that is starting or restarting is waited for.
@@ -96,6 +110,9 @@ impl Pool {
             match Session::connect(&self.settings, deadline.end()) {
                 Err(e) if self.is_worth_waiting(&e, deadline) && deadline.pause() => {}
                 connected => {
+                    if connected.as_ref().is_err_and(PostgresError::is_temporary) {
+                        self.note_silence(deadline);
+                    }
                     self.was_connected.fetch_or(connected.is_ok(), Ordering::Relaxed);
                     return connected;
                 }
@@ -125,6 +142,7 @@ impl Pool {
 
     /// Makes a connection available again. It must not be in a transaction.
     pub(crate) fn return_to_pool(&self, session: Session) {
+        *self.silent_since.lock().unwrap_or_else(|e| e.into_inner()) = None;
         let mut idle = self.idle.lock().unwrap_or_else(|e| e.into_inner());
         if idle.pid == std::process::id() && idle.sessions.len() < MAX_IDLE && !session.is_closed() {
             idle.sessions.push(session);
@@ -164,6 +182,9 @@ impl Pool {
                         self.return_to_pool(session);
                     }
                     if !(e.is_temporary() || e.is_conflict()) || !deadline.pause() {
+                        if e.is_temporary() || matches!(e, PostgresError::TimedOut { .. }) {
+                            self.note_silence(deadline);
+                        }
                         return Err(e.into());
                     }
                 }

@@ -1,18 +1,20 @@
 //! `PostgresStore`: one handle on a store in a PostgreSQL schema. Connects when it is first used, and delegates each
 //! operation to its module. Maps errors of the server to errors of the store.
 
-use std::sync::Mutex;
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use milepost::model::{Attachment, BlobId, Message, RunId, WriteToken};
 use milepost::store::{
     BlobEntry, CollectReport, CommittedWrite, Damage, Decide, EventPage, EventQuery, FindLiveBlobs,
     HeaderQuery, Maintenance, MaintenanceReport, OpenOptions, Receipt, RetentionEntry, Row, RunQuery, RunRow,
-    Store, StoreError, StoreInfo, StoredRun,
+    ServerProblem, Store, StoreError, StoreInfo, StoredRun,
 };
 
 use crate::connection::Settings;
-use crate::decode::{column, number};
+use crate::decode::number;
 use crate::error::PostgresError;
 use crate::frames::ChainEnd;
 use crate::pool::{Deadline, Failed, Pool};
@@ -20,6 +22,9 @@ use crate::project::ProjectScope;
 use crate::schema::SchemaName;
 use crate::session::{Params, Session};
 use crate::{blobs, collect, info, maintenance, read, write};
+
+/// How long an operation waits for a server that has not answered the earlier ones.
+const TIME_AFTER_SILENCE: Duration = Duration::from_millis(300);
 
 /// Number of runs whose newest document is kept in memory.
 const CACHED_RUNS: usize = 8;
@@ -34,6 +39,18 @@ pub struct PostgresStore {
     /// Whether the schema is known to exist in a version that this program supports.
     pub(crate) is_ready: AtomicBool,
     ends: Mutex<Vec<CachedEnd>>,
+    /// The user, once it is known.
+    pub(crate) user: OnceLock<String>,
+    /// Runs and messages that were read, until something is written. Only for a process that exits right after using
+    /// the store.
+    reads: Mutex<ReadCache>,
+}
+
+/// What a short process has read.
+#[derive(Default)]
+struct ReadCache {
+    runs: HashMap<RunId, Option<StoredRun>>,
+    messages: HashMap<RunId, Vec<Result<Message, Damage>>>,
 }
 
 /// The newest document of a run, valid as long as the run's row is the same.
@@ -56,7 +73,32 @@ impl PostgresStore {
             pool: Pool::new(settings.clone()),
             is_ready: AtomicBool::new(false),
             ends: Mutex::new(Vec::new()),
+            user: OnceLock::new(),
+            reads: Mutex::default(),
         }
+    }
+
+    /// What was read before, or the result of `read`. Reads again in a process that may use the store for long.
+    fn cached<T: Clone>(
+        &self,
+        run: &RunId,
+        part: impl Fn(&mut ReadCache) -> &mut HashMap<RunId, T>,
+        read: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if !self.options.one_shot {
+            return read();
+        }
+        let lock = || self.reads.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(found) = part(&mut lock()).get(run) {
+            return Ok(found.clone());
+        }
+        let found = read()?;
+        part(&mut lock()).insert(run.clone(), found.clone());
+        Ok(found)
+    }
+
+    fn forget_reads(&self) {
+        *self.reads.lock().unwrap_or_else(|e| e.into_inner()) = ReadCache::default();
     }
 
     pub(crate) fn schema(&self) -> &SchemaName {
@@ -76,8 +118,14 @@ impl PostgresStore {
     }
 
     pub(crate) fn deadline(&self) -> Deadline {
-        let limit = self.options.time_limit.unwrap_or(self.options.wait);
-        Deadline::after(self.options.wait.min(limit))
+        let (options, now) = (&self.options, Instant::now());
+        let until = options.deadline.map(|end| end.saturating_duration_since(now));
+        // A server that has not answered for the whole waiting time gets only a short time more.
+        let silent = self.pool.silent_since().map(|since| {
+            (since + options.wait).saturating_duration_since(now).max(TIME_AFTER_SILENCE.min(options.wait))
+        });
+        let limits = [options.time_limit, until, silent];
+        Deadline::after(limits.into_iter().flatten().fold(options.wait, Duration::min))
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
@@ -106,6 +154,19 @@ impl PostgresStore {
             (_, e) if e.is_missing_schema() => StoreError::Missing { location },
             (Some(problem), e) => StoreError::Server { location, problem, source: e.into() },
             (None, e) => StoreError::Read { location, source: e.into() },
+        }
+    }
+
+    /// The error of the reads that precede a commit. They wait for no lock, so a server that does not answer them in
+    /// time cannot be reached.
+    pub(crate) fn after_read(&self, e: StoreError) -> StoreError {
+        match e {
+            StoreError::Busy { location, waited } => StoreError::Server {
+                location,
+                problem: ServerProblem::TimedOut,
+                source: PostgresError::TimedOut { waited }.into(),
+            },
+            e => e,
         }
     }
 
@@ -206,7 +267,10 @@ impl From<PostgresError> for WorkError {
 
 impl Store for PostgresStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
-        write::write(self, run, decide)
+        self.forget_reads();
+        let written = write::write(self, run, decide);
+        self.forget_reads();
+        written
     }
 
     fn find_commit(&self, run: &RunId, token: &WriteToken) -> Result<Option<CommittedWrite>, StoreError> {
@@ -214,7 +278,7 @@ impl Store for PostgresStore {
     }
 
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-        read::runs::run(self, run)
+        self.cached(run, |cache| &mut cache.runs, || read::runs::run(self, run))
     }
 
     fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
@@ -234,7 +298,7 @@ impl Store for PostgresStore {
     }
 
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
-        read::runs::messages(self, run)
+        self.cached(run, |cache| &mut cache.messages, || read::runs::messages(self, run))
     }
 
     fn attachments(
@@ -282,6 +346,7 @@ impl Store for PostgresStore {
     }
 
     fn delete_run(&self, run: &RunId, only_at: Option<u64>) -> Result<bool, StoreError> {
+        self.forget_reads();
         write::delete_run(self, run, only_at)
     }
 
@@ -290,10 +355,8 @@ impl Store for PostgresStore {
     }
 
     fn current_user(&self) -> Result<Option<String>, StoreError> {
-        self.read(|session, deadline| {
-            let rows = session.query("SELECT session_user::text AS name", &Params::new(), deadline.left())?;
-            Ok(rows.first().map(|row| column(row, "name")).transpose()?)
-        })
+        self.prepare_schema(&mut self.deadline())?;
+        Ok(self.user.get().cloned())
     }
 
     fn info(&self) -> Result<StoreInfo, StoreError> {

@@ -3,13 +3,14 @@
 //! trait, so that a failure is always a bug of the caller or of the wrapped store.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use milepost::model::{Attachment, BlobId, Message, RunId, WriteToken};
 use milepost::store::{
     BlobEntry, CollectReport, CommittedWrite, Damage, Decide, EventPage, EventQuery, FindLiveBlobs,
     HeaderQuery, Maintenance, MaintenanceReport, Receipt, RetentionEntry, Row, RunQuery, RunRow, RunView,
-    Store, StoreError, StoreInfo, StoredRun, WriteDecision,
+    ServerProblem, Store, StoreError, StoreInfo, StoredRun, WriteDecision,
 };
 
 use crate::rng::Rng;
@@ -184,6 +185,36 @@ impl<S: Store> Store for LoseRequests<S> {
     }
 
     forward!(self, _method => self.inner);
+}
+
+/// A store on a server that can be made unreachable: every call then fails, and nothing is changed.
+pub struct Outage {
+    inner: Arc<dyn Store>,
+    is_down: Arc<AtomicBool>,
+}
+
+impl Outage {
+    /// Wraps a store. The server is unreachable while `is_down` is true.
+    pub fn new(inner: Arc<dyn Store>, is_down: Arc<AtomicBool>) -> Self {
+        Self { inner, is_down }
+    }
+
+    fn reached(&self) -> Result<&dyn Store, StoreError> {
+        if !self.is_down.load(Ordering::Relaxed) {
+            return Ok(&*self.inner);
+        }
+        let source = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let location = "a server".to_owned();
+        Err(StoreError::Server { location, problem: ServerProblem::Refused, source: source.into() })
+    }
+}
+
+impl Store for Outage {
+    fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        self.reached()?.write(run, decide)
+    }
+
+    forward!(self, _method => self.reached()?);
 }
 
 type BeforeBody = dyn Fn(&dyn Store, &RunId, u64) -> Result<(), StoreError> + Send + Sync;

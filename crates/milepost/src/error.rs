@@ -45,6 +45,8 @@ closed_enum! {
         StoreUnreadable = "store_unreadable",
         /// The server of the store cannot be reached, or does not accept this user or connection.
         StoreUnavailable = "store_unavailable",
+        /// The server's reply to a commit was lost, and whether the commit was made cannot be found out.
+        StoreCommitUnknown = "store_commit_unknown",
         /// The store is foreign and this user has not trusted it.
         StoreUntrusted = "store_untrusted",
         /// The project's configuration contains a setting that this user has not trusted.
@@ -401,9 +403,8 @@ impl Error {
                 StoreError::NoCheckpoint(..) => R::CheckpointNotFound,
                 StoreError::Exists(_) | StoreError::Named(_) => R::CheckpointIdInvalid,
                 StoreError::Rules(_) => R::CheckpointSchemaInvalid,
-                StoreError::ReadOnly { .. } | StoreError::Write { .. } | StoreError::Unknown { .. } => {
-                    R::CheckpointAtomicWriteFailed
-                }
+                StoreError::Unknown { .. } => R::StoreCommitUnknown,
+                StoreError::ReadOnly { .. } | StoreError::Write { .. } => R::CheckpointAtomicWriteFailed,
                 StoreError::NotAcknowledged { .. } => R::CheckpointNotAcknowledged,
                 StoreError::Read { .. } | StoreError::Denied { .. } => R::StoreUnreadable,
             },

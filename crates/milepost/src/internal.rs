@@ -112,6 +112,10 @@ pub mod store {
     pub mod frame {
         pub use crate::store::frame::{MOST_DEPENDANTS, SMALL, pack, unpack, whole};
     }
+    /// Ids of projects that are the same in every clone.
+    pub mod project_id {
+        pub use crate::store::project_id::*;
+    }
     pub use crate::store::project_paths::ProjectPaths;
     pub use crate::store::query::arrange;
     pub use crate::store::sqlite::SqliteStore;

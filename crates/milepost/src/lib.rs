@@ -71,8 +71,8 @@ pub use engine::{
     Files, GitCounts, KeptFile, ListQuery, ListedCheckpoint, MarkChange, Milepost, PlannedFile, PruneAction,
     PruneFailure, PruneOptions, PruneReport, PruneStep, PurgeReport, Reference, RestoreAction,
     RestoreOptions, RestorePlan, RestoreReport, RestoreScope, RunDetail, RunSummary, RunsQuery, Save, Saved,
-    SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, TouchedFile, UndoPoint, VerifyReport,
-    VerifyScope, Worktree,
+    SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, SyncReport, TouchedFile, UndoPoint,
+    VerifyReport, VerifyScope, Waiting, Worktree,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};

@@ -61,7 +61,21 @@ const MODULES: &[(&str, &[&str])] = &[
     ("resume", &["model", "clock", "owner", "ReasonCode"]),
     ("trust", &["model", "fs", "owner"]),
     ("database", &[]),
-    ("store", &["model", "clock", "fs", "database", "owner", "parallel", "seal", "trust", "ReasonCode"]),
+    (
+        "store",
+        &[
+            "model",
+            "clock",
+            "fs",
+            "database",
+            "owner",
+            "parallel",
+            "seal",
+            "trust",
+            "ReasonCode",
+            "error::error_chain",
+        ],
+    ),
     ("interop", &["model", "seal", "brief", "database", "fs", "ReasonCode"]),
     ("error", &["model", "brief", "restore", "seal", "store", "trigger", "interop"]),
     (

@@ -52,11 +52,16 @@ impl Client {
     }
 }
 
+/// Whether a command wrote on this machine only, because it could not reach the server.
+pub fn waits(output: &CommandOutput) -> bool {
+    output.code == 0 && output.stderr.contains("saved on this machine only")
+}
+
 /// The error that a command with `--json` reported: its reason code, and whether it is unknown what the command did.
 pub fn reported_error(output: &CommandOutput) -> Option<(String, bool)> {
     let last = output.stderr.lines().last()?;
     let line: Value = serde_json::from_str(last).ok()?;
-    let is_unknown =
-        line["hint"].as_str().is_some_and(|hint| hint.contains("check whether the change was made"));
-    Some((line["reason_code"].as_str()?.to_owned(), is_unknown))
+    let reason = line["reason_code"].as_str()?.to_owned();
+    let is_unknown = reason == "store_commit_unknown";
+    Some((reason, is_unknown))
 }

@@ -1,6 +1,5 @@
 //! `copy`: copies everything from one store to another, with bytes and seals unchanged.
 
-use milepost::Milepost;
 use milepost::internal::model::RunOrigin;
 use milepost::internal::store::identity::StoreTrust;
 use milepost::store::StoreUrl;
@@ -18,7 +17,8 @@ use crate::present::transfer::CopyDocument;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  milepost copy --from sqlite:milepost.db --to files:/backup/runs --verify\n  \
-                        milepost copy --from files:/backup/runs --to sqlite:restored.db\n\n\
+                        milepost copy --from files:/backup/runs --to sqlite:restored.db\n  \
+                        milepost copy --from sqlite:milepost.db --to postgres://db/team\n\n\
                         Exit codes: 3 if damaged checkpoints were skipped, 5 if --verify finds a difference."
 )]
 pub(crate) struct CopyArgs {
@@ -43,7 +43,8 @@ pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocum
     }
     // The user named both stores, so both may be used. Runs from a foreign store stay foreign.
     let foreign = |url: &StoreUrl| match context.config.trust.evaluate(url, &context.config.paths).0 {
-        StoreTrust::Foreign(why) => Some(why),
+        // Of a server, the runs of other users are foreign.
+        StoreTrust::Foreign(why) => url.path().map(|_| why),
         StoreTrust::Trusted | StoreTrust::New => None,
     };
     let origin = foreign(&from).map(|_| RunOrigin {
@@ -52,9 +53,10 @@ pub(crate) fn execute(args: CopyArgs, context: &Context<'_>) -> Result<CopyDocum
         at: milepost::Clock::now(&milepost::internal::clock::SystemClock),
     });
     let options = context.open_options(false);
-    let source = Milepost::at(&from, &options.clone().foreign(foreign(&from)))?
+    let source = context
+        .open_named(&from, &options.clone().foreign(foreign(&from)))?
         .with_settings(context.settings().files_with_secrets(args.with_secrets));
-    let target = Milepost::at(&to, &options.create(true).foreign(None))?;
+    let target = context.open_named(&to, &options.create(true).foreign(None))?;
     let total: u64 = source.store().runs(&Default::default())?.iter().map(|row| row.count).sum();
     let mut progress = context.output.progress();
     let copied = source

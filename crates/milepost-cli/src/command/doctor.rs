@@ -46,7 +46,7 @@ pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorD
                 fix: "use a store on a local disk: set it with --store or in milepost.toml",
             }));
             let most = context.config.retain.store_limits.max_bytes;
-            if most > 0 && bytes > most {
+            if most > 0 && bytes > most && context.config.server.is_none() {
                 let message =
                     format!("the store uses {}, more than {}", format::bytes(bytes), format::bytes(most));
                 warnings.push(Warning {

@@ -46,7 +46,7 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
     }
     let info = mp.store().info()?;
     drop(mp);
-    if config_created {
+    if config_created || context.config.server.is_some() {
         trust_written(context)?;
     }
     let agents = requested.unwrap_or_else(|| ask_for_agents(context, &setup));
@@ -58,6 +58,7 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
         config_created,
         agents,
         setup,
+        is_on_server: context.config.server.is_some(),
         warning: info.warning().clone(),
     })
 }
@@ -67,9 +68,15 @@ pub(crate) fn execute(args: InitArgs, context: &Context<'_>) -> Result<InitDocum
 fn trust_written(context: &Context<'_>) -> Result<()> {
     let config = &context.config;
     let Ok(state) = &config.trust.state else { return Ok(()) };
-    let (_, record) = config.trust.evaluate(&context.url(), &config.paths);
+    let mut guarded = guarded_in(&config.file)?;
+    if config.server.is_some() {
+        // The record of a server is that of its copy on this machine.
+        context.create_local_copy(state)?;
+        guarded.extend(config.guarded.clone());
+    }
+    let (_, record) = config.trust.evaluate(&config.local_url(), &config.paths);
     if let Some(mut record) = record
-        && record.add_project(trusted_entry(&config.paths, &guarded_in(&config.file)?))
+        && record.add_project(trusted_entry(&config.paths, &guarded))
     {
         // If this fails, the settings are ignored, and every command reports that.
         let _ = state.write_record(&record);

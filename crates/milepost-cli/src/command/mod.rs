@@ -42,7 +42,9 @@ mod start;
 mod state;
 pub(crate) mod status;
 mod step;
+mod store;
 mod summary;
+mod sync;
 mod task;
 #[cfg(all(test, feature = "mcp"))]
 #[path = "toy_tests.rs"]
@@ -148,6 +150,8 @@ commands! {
         Prune(prune::PruneArgs),
         Purge(purge::PurgeArgs),
         Delete(delete::DeleteArgs),
+        Store(store::StoreArgs),
+        Sync(sync::SyncArgs),
     }
     "Moving data" {
         State(state::StateArgs),

@@ -37,7 +37,9 @@ pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDoc
     if !args.dry_run {
         context.check_writable()?;
     }
-    let mp = context.open_existing()?.with_settings(context.settings_with(&retain));
+    // What waits on this machine is sent first. Then only the server is pruned: its copy here keeps little.
+    let mp = context.open_existing()?;
+    let mp = context.open_server()?.unwrap_or(mp).with_settings(context.settings_with(&retain));
     let request = PruneOptions::default().run(context.named_run(&mp)?);
     if args.retain.compress_after.is_some() && context.url().compresses_on_save() {
         output.message(

@@ -41,9 +41,16 @@ pub(crate) fn execute(args: PurgeArgs, context: &Context<'_>) -> Result<PurgeDoc
     if paths.iter().any(|path| path.starts_with(worktree.root())) {
         paths.retain(|path| path.starts_with(worktree.root()));
     }
+    let server = context.open_server()?;
+    let purge = |dry_run: bool| -> Result<PurgeReport> {
+        // The server first: if it cannot be reached, nothing is removed here either, and the command can be repeated.
+        let Some(mp) = &server else { return Ok(worktree.purge(&paths, dry_run)?) };
+        let there = context.open_worktree(mp)?.purge(&paths, dry_run)?;
+        Ok(worktree.purge(&paths, dry_run)?.combined(there))
+    };
     let is_empty = |report: &PurgeReport| report.contents() + report.moved_aside() == 0;
     if !args.dry_run && !output.yes {
-        let plan = worktree.purge(&paths, true)?;
+        let plan = purge(true)?;
         if !is_empty(&plan) {
             if output.can_ask() {
                 output.message_page(PurgeDocument::new(plan.clone()).text().trim_end());
@@ -54,5 +61,5 @@ pub(crate) fn execute(args: PurgeArgs, context: &Context<'_>) -> Result<PurgeDoc
             super::confirm_removal(output, &question, "removed", unconfirmed)?;
         }
     }
-    Ok(PurgeDocument::new(worktree.purge(&paths, args.dry_run)?))
+    Ok(PurgeDocument::new(purge(args.dry_run)?))
 }

@@ -16,7 +16,8 @@ use crate::present::runs::RunsDocument;
 /// Runs of this worktree are marked with `*`.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  milepost runs\n  milepost runs nightly\n  \
-                        milepost runs --since 2d --status failed --json")]
+                        milepost runs --since 2d --status failed --json\n  \
+                        milepost runs --project all --user alice")]
 pub(crate) struct RunsArgs {
     /// Run to show in full
     #[arg(value_name = "RUN", add = Values::Run)]
@@ -27,6 +28,15 @@ pub(crate) struct RunsArgs {
     /// Only runs with this status: in_progress, failed, completed or paused
     #[arg(long, value_name = "STATUS", add = Values::Words(Status::NAMES))]
     pub(super) status: Option<Argument<Status>>,
+    /// Project whose runs to list (all = every project), in a store on a server
+    #[arg(long, value_name = "ID")]
+    pub(super) project: Option<String>,
+    /// Only runs that this machine worked on last, in a store on a server
+    #[arg(long, value_name = "NAME")]
+    pub(super) host: Option<String>,
+    /// Only runs that this user wrote last, in a store on a server
+    #[arg(long, value_name = "NAME")]
+    pub(super) user: Option<String>,
     /// Maximum number to show (0 = no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) limit: usize,
@@ -39,6 +49,7 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
         CommandError::usage(format!("--since: {why}")).with_hint("use a number and a unit: s, m, h, d or w")
     })?;
     let named = args.run.as_deref().map(str::parse::<RunId>).transpose()?;
+    context.select_project(args.project.as_deref())?;
     let mp = context.open_existing()?;
     let now = mp.now();
     if let Some(run) = named {
@@ -50,7 +61,8 @@ pub(crate) fn execute(args: RunsArgs, context: &Context<'_>) -> Result<RunsDocum
     let hidden = context.hidden_runs(&mp)?;
     // Hidden runs must not count towards the limit.
     let limit = if hidden.is_empty() { args.limit } else { 0 };
-    let mut runs = mp.runs(&RunsQuery::default().status(status).since(since).limit(limit))?;
+    let query = RunsQuery::default().status(status).since(since).limit(limit).host(args.host).user(args.user);
+    let mut runs = mp.runs(&query)?;
     runs.retain(|run| !hidden.contains(run.run_id()));
     if args.limit > 0 {
         runs.truncate(args.limit);

@@ -13,11 +13,17 @@ use crate::hook::failures;
 use crate::present::status::{StatusDocument, StatusRow};
 
 /// Show the store, its unfinished runs, and the next command
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  milepost\n  milepost status --json")]
-pub(crate) struct StatusArgs {}
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "Examples:\n  milepost\n  milepost status --json\n  \
+                        milepost status --project all")]
+pub(crate) struct StatusArgs {
+    /// Project whose runs to show (all = every project), in a store on a server
+    #[arg(long, value_name = "ID")]
+    pub(crate) project: Option<String>,
+}
 
-pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocument> {
+pub(crate) fn execute(args: StatusArgs, context: &Context<'_>) -> Result<StatusDocument> {
+    context.select_project(args.project.as_deref())?;
     let (waiting, unsigned) = waiting(context);
     let document = StatusDocument {
         waiting,
@@ -38,8 +44,10 @@ pub(crate) fn execute(_: StatusArgs, context: &Context<'_>) -> Result<StatusDocu
     let worktree = Some(document.worktree.as_str());
     let runs = mp.run_groups(worktree, |run| !hidden.contains(run))?;
     let rows = |runs: Vec<AssessedRun>| runs.into_iter().map(StatusRow::new).collect();
+    let server = context.server_status(&mp)?;
     Ok(StatusDocument {
-        store: Some(info.url().clone()),
+        store: Some(if server.is_some() { document.url.clone() } else { info.url().clone() }),
+        server,
         bytes: info.bytes(),
         warning: info.warning().clone(),
         hook_failures: failures::read(&context.config.project()),
@@ -65,7 +73,8 @@ fn next_command(runs: &RunGroups, first: Option<&RunRecord>, worktree: &str) -> 
     if runs.stopped.iter().any(|run| run.decision.is_none()) {
         return "milepost doctor".to_owned();
     }
-    let is_here = |record: &RunRecord| record.folder().is_some_and(|folder| folder == worktree);
+    let is_here =
+        |record: &RunRecord| record.works_in(worktree, milepost::internal::owner::host_name().as_deref());
     match (first, &runs.live[..], &runs.ended[..]) {
         (Some(first), ..) if is_here(first) => "milepost resume".to_owned(),
         (Some(first), ..) => format!("milepost resume {}", first.run_id()),

@@ -3,7 +3,6 @@
 use milepost::internal::engine::{PendingSave, PendingState};
 use milepost::internal::store::identity::{self, ForeignReason, StoreTrust};
 use milepost::internal::trust::{StoreRecord, UserState};
-use milepost::store::OpenOptions;
 use milepost::{Error, Milepost, ReasonCode, RunsQuery};
 
 use crate::agents::AGENTS;
@@ -11,7 +10,7 @@ use crate::config::{agent_variable, trusted_entry};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::present::trust::{
-    AcceptedSaves, Offer, Revocation, TrustDocument, TrustedStores, describe_unsigned,
+    AcceptedSaves, Offer, Revocation, TrustDocument, TrustedStores, TrustedUsers, describe_unsigned,
 };
 
 /// Review and trust this project's store and guarded settings
@@ -22,11 +21,14 @@ use crate::present::trust::{
 /// terminal. It refuses to run under an agent.
 #[derive(Debug, clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  milepost trust\n  milepost trust --dry-run\n  milepost trust --outbox\n  \
-                        milepost trust --list\n  milepost trust --revoke\n\n\
+                        milepost trust --list\n  milepost trust --revoke\n  milepost trust user alice\n\n\
                         If no state can be kept (containers, CI), set MILEPOST_TRUST to folders that you trust."
 )]
 pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    subject: Option<TrustSubject>,
     /// Show what would be trusted without changing anything
     #[arg(long, group = "what")]
     dry_run: bool,
@@ -41,10 +43,49 @@ pub(crate) struct TrustArgs {
     revoke: bool,
 }
 
+/// Whose runs to trust in a store on a server.
+#[derive(Debug, clap::Subcommand)]
+enum TrustSubject {
+    User(UserArgs),
+    Project(ProjectArgs),
+}
+
+/// Trust what a user of the store's server records
+///
+/// What other users record is foreign until you trust it: agents are not shown it, and it is not continued without
+/// asking. A user is the database role that the server recorded.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost trust user alice\n  milepost trust user alice --revoke")]
+struct UserArgs {
+    /// Name of the database role
+    name: String,
+    /// Stop trusting this user
+    #[arg(long)]
+    revoke: bool,
+}
+
+/// Trust what every user of the store's server records in this project
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  milepost trust project\n  milepost trust project --revoke")]
+struct ProjectArgs {
+    /// Trust only your own runs, and those of users that you trust by name
+    #[arg(long)]
+    revoke: bool,
+}
+
 /// Maximum length, in bytes, of a value that the user is asked to trust.
 const MAX_VALUE: usize = 4096;
 
 pub(crate) fn execute(args: TrustArgs, context: &Context<'_>) -> Result<TrustDocument> {
+    match args.subject {
+        Some(TrustSubject::User(user)) => {
+            return trust_users(context, Some(user.name), user.revoke).map(TrustDocument::Users);
+        }
+        Some(TrustSubject::Project(project)) => {
+            return trust_users(context, None, project.revoke).map(TrustDocument::Users);
+        }
+        None => {}
+    }
     if args.list {
         return list(context).map(TrustDocument::List);
     }
@@ -75,6 +116,7 @@ fn offer(context: &Context<'_>) -> Result<Offer> {
         config.check()?;
     }
     let url = config.url();
+    let local = config.local_url();
     let foreign = context.foreign();
     let read = || -> Result<(u64, u64), Error> {
         let options = context.open_options(false).foreign(foreign.clone().or(Some(ForeignReason::NoRecord)));
@@ -83,11 +125,13 @@ fn offer(context: &Context<'_>) -> Result<Offer> {
     };
     let counts = match &foreign {
         Some(ForeignReason::NotRegular { .. }) => None,
+        // Nothing connects to a server that the user has not trusted.
+        _ if config.server.is_some() => None,
         _ => read().ok(),
     };
     Ok(Offer {
         store: url.to_string(),
-        store_id: identity::read_id(&url).ok().flatten(),
+        store_id: identity::read_id(&local).ok().flatten(),
         state: match (&foreign, &config.store_trust) {
             (Some(_), _) => "foreign",
             (None, StoreTrust::New) => "new",
@@ -138,16 +182,57 @@ fn user_state<'c>(context: &'c Context<'_>) -> Result<&'c UserState> {
 /// Records the store, which is created if needed, and the guarded values as trusted.
 fn adopt(context: &Context<'_>, state: &UserState) -> Result<StoreRecord> {
     let config = &context.config;
-    let url = config.url();
+    let url = config.local_url();
     // Create the store if it has no id, even if it already contains runs.
     if identity::read_id(&url).ok().flatten().is_none() {
-        let options = OpenOptions::new().create(true).wait(config.wait).user_state(Some(state.clone()));
-        drop(Milepost::at(&url, &options)?);
+        context.create_local_copy(state)?;
     }
     let mut record = identity::adopt(&url, state).map_err(Error::file(state.folder(), "written"))?;
     record.add_project(trusted_entry(&config.paths, &config.guarded));
     state.write_record(&record).map_err(Error::file(state.folder(), "written"))?;
     Ok(record)
+}
+
+/// Trusts a user of the store's server, or all users in this project, or stops trusting them.
+fn trust_users(context: &Context<'_>, user: Option<String>, revoke: bool) -> Result<TrustedUsers> {
+    let config = &context.config;
+    config.check()?;
+    let Some(server) = &config.server else {
+        return Err(CommandError::usage(format!("{} is not on a server, so it has no users", context.url()))
+            .with_hint("select a server with --store postgres://HOST/DATABASE"));
+    };
+    let state = user_state(context)?;
+    ensure_adoptable(context)?;
+    let store = context.url().to_string();
+    if !revoke {
+        let subject = match &user {
+            Some(name) => format!("what {name} records in {store}"),
+            None => format!("what every user records in project {} of {store}", server.project),
+        };
+        context.output.message_always(&format!("Agents will be shown {subject}, as if you had recorded it."));
+        confirm(context, "Trust this?")?;
+    }
+    context.create_local_copy(state)?;
+    let mut record =
+        identity::adopt(&config.local_url(), state).map_err(Error::file(state.folder(), "written"))?;
+    let mut entry = trusted_entry(&config.paths, &Default::default());
+    entry.all_users = user.is_none() && !revoke;
+    record.add_project(entry.clone());
+    match &user {
+        Some(name) => {
+            record.users.retain(|known| known != name);
+            if !revoke {
+                record.users.push(name.clone());
+            }
+        }
+        None if revoke => {
+            let own = record.projects.iter_mut().filter(|known| known.project == entry.project);
+            own.for_each(|project| project.all_users = false);
+        }
+        None => {}
+    }
+    state.write_record(&record).map_err(Error::file(state.folder(), "written"))?;
+    Ok(TrustedUsers { store, user, project: server.project.to_string(), trusted: !revoke })
 }
 
 /// Requires confirmation on a controlling terminal, outside any agent.
@@ -184,7 +269,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation> {
     context.config.check()?;
     let state = user_state(context)?;
     // A copy of a store must not remove the record of the original.
-    let (_, record) = context.config.trust.evaluate(&context.url(), &context.config.paths);
+    let (_, record) = context.config.trust.evaluate(&context.config.local_url(), &context.config.paths);
     let revoked = record
         .map(|record| state.remove_record(&record.id))
         .transpose()
@@ -192,7 +277,7 @@ fn revoke(context: &Context<'_>) -> Result<Revocation> {
     Ok(Revocation {
         store: context.url().to_string(),
         revoked: revoked == Some(true),
-        covered: context.config.trust.covers_store(&context.url()),
+        covered: context.config.trust.covers_store(&context.config.local_url()),
     })
 }
 

@@ -11,6 +11,7 @@ use crate::error::{CommandError, Result};
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) store: Option<String>,
+    pub(super) project: Option<String>,
     pub(super) run: Option<String>,
     pub(super) session: Option<String>,
     pub(super) agent_session: Option<String>,
@@ -38,6 +39,7 @@ impl Environment {
         let trust = variable("MILEPOST_TRUST").unwrap_or_default();
         Ok(Self {
             store: text("MILEPOST_STORE")?,
+            project: text("MILEPOST_PROJECT")?,
             run: text("MILEPOST_RUN")?,
             session: text("MILEPOST_SESSION")?,
             agent_session: agent_session(),

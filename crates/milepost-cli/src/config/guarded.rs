@@ -41,7 +41,7 @@ fn needs_trust(key: &str, theirs: &toml::Value, user: Option<&File>) -> bool {
     let profile = own_profile(user);
     let store_limits = StoreLimits::default();
     match key {
-        "store" | "pointer.file" | "pointer.key" | "pointer.commit" => true,
+        "store" | "project" | "pointer.file" | "pointer.key" | "pointer.commit" => true,
         "capture.allow_home" => theirs.as_bool() == Some(true) && !own_flag(ours, false),
         "capture.enabled" => theirs.as_bool() == Some(true) && !own_flag(ours, true),
         "capture.watch" => parse::<Folders>(theirs)

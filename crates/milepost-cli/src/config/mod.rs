@@ -9,6 +9,7 @@ mod file;
 mod guarded;
 mod pager;
 mod retain;
+mod server;
 mod trust;
 mod user_file;
 mod value;
@@ -38,6 +39,7 @@ pub(crate) use self::environment::{
 use self::file::{File, FileLookup};
 pub(crate) use self::pager::{Pager, pager};
 pub(crate) use self::retain::{Retain, RetainFlags};
+pub(crate) use self::server::{ProjectChoice, Server};
 pub(crate) use self::trust::{Trust, trusted_entry};
 pub(crate) use self::value::duration;
 use self::value::{AllowedValues, KeyPath, RawValue, Seconds, SettingValue, Size};
@@ -95,7 +97,9 @@ pub(crate) struct Config {
     pub(crate) store_is_chosen: bool,
     /// Why the project's configuration is refused. If it is, no store is opened.
     pub(crate) refusal: Option<String>,
-    /// Whether the store is trusted, foreign or new.
+    /// The settings of a store on a server; `None` for a store on this machine.
+    pub(crate) server: Option<Server>,
+    /// Whether the store on this machine is trusted, foreign or new.
     pub(crate) store_trust: StoreTrust,
     /// This user's record of the store.
     pub(crate) record: Option<StoreRecord>,
@@ -220,9 +224,27 @@ impl Config {
         // `run` passes the default store to its command in the environment. It still counts as the default
         // and has an outbox.
         let store = store.filter(|url| *url != default_store);
-        let (store_trust, record) = trust.evaluate(store.as_ref().unwrap_or(&default_store), &paths);
-        let guarded =
+        let local_copy = store.as_ref().and_then(|url| server::local_copy(url, &paths));
+        let (store_trust, record) =
+            trust.evaluate(local_copy.as_ref().or(store.as_ref()).unwrap_or(&default_store), &paths);
+        let mut guarded =
             project.as_ref().map(|file| guarded::guarded_values(file, user.as_ref())).unwrap_or_default();
+        if let Some(value) = guarded.get_mut("store") {
+            server::hide_password(value);
+        }
+        let chosen_project =
+            environment.project.map(|v| (RawValue::Text(v), Origin::Environment("MILEPOST_PROJECT")));
+        let remote = local_copy.as_ref().and_then(|_| server::remote_origin(&paths));
+        match (&remote, &local_copy) {
+            _ if chosen_project.is_some() => drop(guarded.remove(server::PROJECT)),
+            (_, None) => drop(guarded.remove(server::PROJECT)),
+            (Some(remote), Some(_))
+                if project.as_ref().is_none_or(|file| file.get(server::PROJECT).is_none()) =>
+            {
+                guarded.insert(server::REMOTE.to_owned(), toml::Value::String(remote.clone()).to_string());
+            }
+            _ => {}
+        }
         let untrusted = match covered {
             true => BTreeMap::new(),
             false => trust::untrusted(record.as_ref(), &paths, &guarded, &trust.state),
@@ -235,7 +257,8 @@ impl Config {
         if let Some(file) = &mut project {
             file.remove(|key| untrusted.contains_key(key));
         }
-        let ignored: Vec<_> = untrusted.keys().filter(|key| *key != "store").map(String::as_str).collect();
+        let is_reported = |key: &&String| !["store", server::REMOTE].contains(&key.as_str());
+        let ignored: Vec<_> = untrusted.keys().filter(is_reported).map(String::as_str).collect();
         if !ignored.is_empty() {
             warnings.push(format!(
                 "{} sets {}, which you have not trusted; these values are ignored until you accept them with \
@@ -245,6 +268,13 @@ impl Config {
             ));
         }
         settings.files = project.iter().chain(&user).collect();
+        let server = server::load(
+            &mut settings,
+            local_copy,
+            chosen_project,
+            remote.filter(|_| !untrusted.contains_key(server::REMOTE)),
+            &paths,
+        )?;
         let profile = settings.over_files("profile", flag(&global.profile, "--profile"), Profile::Run)?;
         let wait = settings.over_files("wait", flag(&global.wait, "--wait"), Seconds(DEFAULT_WAIT))?;
         let standard = SizeLimits::default();
@@ -285,6 +315,7 @@ impl Config {
             store,
             store_is_chosen,
             refusal,
+            server,
             store_trust,
             record,
             trust,

@@ -121,6 +121,7 @@ pub(crate) fn trusted_entry(paths: &ProjectPaths, values: &Guarded) -> TrustedPr
         project: project(paths).to_string_lossy().into_owned(),
         root: paths.root.to_string_lossy().into_owned(),
         values: values.iter().map(|(key, value)| (accepted_key(paths, key), value.clone())).collect(),
+        all_users: false,
     }
 }
 
@@ -156,9 +157,9 @@ pub(super) fn untrusted(
         && known.project != project.project
     {
         let mut moved = record.clone();
-        let values = known.values.clone();
+        let (values, all_users) = (known.values.clone(), known.all_users);
         moved.projects.retain(|entry| entry.project != known.project);
-        moved.add_project(TrustedProject { values, ..project });
+        moved.add_project(TrustedProject { values, all_users, ..project });
         // The values stay trusted even if the record cannot be written.
         let _ = state.write_record(&moved);
     }

@@ -2,27 +2,30 @@
 //! Takes settings, provides an engine, the current run, and the options for opening a run.
 
 mod fallback;
+mod server;
 mod store;
 mod visible;
 
 pub(crate) use self::fallback::{SaveResult, save_or_enqueue};
+use self::server::ServerUse;
+pub(crate) use self::server::StoreSource;
 pub(crate) use self::store::lost_writes;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use milepost::internal::capture::SnapshotOptions;
 use milepost::internal::capture::{CaptureBaseline, CaptureOptions, Process, WorkspaceCapture};
 use milepost::internal::clock::SystemClock;
 use milepost::internal::engine::{QueuedSave, RunResolution};
 use milepost::internal::engine::{RunLocation, RunOptions};
-use milepost::internal::model::CaptureWhen;
+use milepost::internal::model::{CaptureWhen, StoreLimits};
 use milepost::internal::store::identity::ForeignReason;
 use milepost::internal::{engine, trigger};
 use milepost::model::{Change, Profile, RunId, RunRecord, Source};
 use milepost::store::StoreUrl;
 use milepost::{Error, Milepost, Redaction, Save, Saved, Settings};
 
-use crate::config::{Config, Retain};
+use crate::config::{Config, ProjectChoice, Retain};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 use crate::present::Output;
@@ -40,6 +43,12 @@ pub(crate) struct Context<'a> {
     foreign: OnceCell<Option<ForeignReason>>,
     /// Whether the command has read a store that lost acknowledged writes.
     read_incomplete: Cell<bool>,
+    /// How a hook uses the store on a server.
+    server_use: Cell<ServerUse>,
+    /// The project that an argument of the command selects in a store on a server.
+    selected_project: RefCell<Option<ProjectChoice>>,
+    /// The store that the command opened, if it is on a server.
+    opened: RefCell<Option<Milepost>>,
 }
 
 /// Who a command's output is for.
@@ -106,11 +115,15 @@ impl<'a> Context<'a> {
             noted_hidden: Cell::new(false),
             foreign: OnceCell::new(),
             read_incomplete: Cell::new(false),
+            server_use: Cell::default(),
+            selected_project: RefCell::default(),
+            opened: RefCell::default(),
         }
     }
 
     /// Ends a successful command. Returns the exit code 3 if the store that it read was incomplete.
     pub(crate) fn end(&self) -> Result<()> {
+        self.end_with_server()?;
         if self.read_incomplete.get() { Err(CommandError::ExitOnly(Exit::Partly)) } else { Ok(()) }
     }
 
@@ -126,9 +139,24 @@ impl<'a> Context<'a> {
             return Vec::new();
         }
         let mut variables = vec![("MILEPOST_RUN", run.to_string())];
-        // The command may change its folder, so the address must be absolute.
-        variables.push(("MILEPOST_STORE", self.url().absolute().to_string()));
+        variables.extend(self.store_environment());
         variables
+    }
+
+    /// The variable that selects this store in a program that Milepost starts. Nothing if the program finds the
+    /// store by itself, in the configuration.
+    pub(crate) fn store_environment(&self) -> Option<(&'static str, String)> {
+        let url = self.url();
+        let address = match &self.config.server {
+            // The program may change its folder, so the address must be absolute.
+            None => url.absolute().to_string(),
+            // With its password, if it has one: other users cannot see the variables of a process.
+            Some(_) if self.config.store_is_chosen => {
+                format!("{}:{}", url.scheme(), url.location().display())
+            }
+            Some(_) => return None,
+        };
+        Some(("MILEPOST_STORE", address))
     }
 
     /// What to capture of the workspace; `None` if capturing is turned off.
@@ -137,7 +165,7 @@ impl<'a> Context<'a> {
         settings.capture.then(|| CaptureOptions {
             root: self.config.paths.root.clone(),
             watch: settings.watch.clone(),
-            store: Some(self.url()),
+            store: Some(self.config.local_url()),
             home: self.config.home.clone(),
             allow_home_repository: settings.allow_home,
             files: settings
@@ -190,13 +218,19 @@ impl<'a> Context<'a> {
             .keep_daily(retain.keep_daily)
             .keep_weekly(retain.keep_weekly)
             .keep_within(retain.keep_within)
-            .store_limits(retain.store_limits)
+            .store_limits(self.store_limits(retain))
             .limits(self.config.limits)
             .redaction(Redaction::On)
             .redaction_allow(self.config.redact_allow.clone())
             .resume(self.config.agents.resume)
             .pointer(self.config.pointer.clone())
             .hide_foreign_runs(self.is_for_agent())
+    }
+
+    /// The limits of the store. The size of a server's store includes other projects, so it has no limit here.
+    fn store_limits(&self, retain: &Retain) -> StoreLimits {
+        let max_bytes = if self.config.server.is_some() { 0 } else { retain.store_limits.max_bytes };
+        StoreLimits { max_bytes, ..retain.store_limits }
     }
 
     /// The run that a flag or the environment names, which must exist.
@@ -332,11 +366,12 @@ impl<'a> Context<'a> {
             profile: self.config.requested_profile,
             location: RunLocation {
                 project: Some(paths.root.to_string_lossy().into_owned()),
-                project_id: None,
+                project_id: self.config.server.as_ref().and_then(|server| server.project.id()),
                 worktree: paths.worktree.as_ref().map(|path| path.to_string_lossy().into_owned()),
                 branch: paths.branch.clone(),
                 head: None,
                 user: self.config.user.clone(),
+                host: self.config.server.as_ref().and_then(|_| milepost::internal::owner::host_name()),
             },
             ..RunOptions::default()
         }

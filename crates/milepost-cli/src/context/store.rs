@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use milepost::internal::engine::Outbox;
+use milepost::internal::fs::atomic;
 use milepost::internal::store::identity::StoreTrust;
+use milepost::internal::trust::UserState;
 use milepost::store::{ForeignReason, OpenOptions, StoreError, StoreUrl};
 use milepost::{Error, Milepost};
 
@@ -67,7 +69,7 @@ impl Context<'_> {
     /// Completes or rolls back a restore of files that was interrupted. Hooks leave that to other commands.
     fn recover_restore(&self, mp: &Milepost) {
         let paths = &self.config.paths;
-        let store = self.url().absolute().to_string();
+        let store = self.config.local_url().absolute().to_string();
         let folder =
             milepost::internal::snapshot::restore_folder(&paths.root, paths.repository.as_ref(), &store);
         if self.audience == Audience::Hook || self.foreign().is_some() || !folder.exists() {
@@ -171,9 +173,14 @@ impl Context<'_> {
         Some(Outbox::new(self.config.paths.outbox(), &self.url(), key))
     }
 
-    /// Whether the store exists or might exist.
+    /// Whether the store exists or might exist. A server that only the user's file names belongs to a project once
+    /// `init` or a save has created its copy there, so that hooks do not record in every repository.
     pub(crate) fn has_store(&self) -> bool {
-        self.url().may_exist()
+        let is_for_this_project = || self.config.store_is_chosen || self.config.project_sets_store();
+        match &self.config.server {
+            Some(_) => is_for_this_project() || self.config.local_url().exists(),
+            None => self.url().may_exist(),
+        }
     }
 
     fn has_deliverable_saves(&self) -> bool {
@@ -188,7 +195,8 @@ impl Context<'_> {
             self.check_foreign_readable(why)?;
         }
         let foreign = options.foreign.is_some();
-        let mp = Milepost::at(&self.url(), &options)?.with_settings(self.settings());
+        let mp = self.store_source(create).open()?.with_settings(self.settings());
+        self.send_waiting(&mp);
         if create && self.config.store_trust == StoreTrust::New {
             self.record_new_store();
         }
@@ -218,10 +226,21 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Creates the store on this machine, if it does not exist.
+    pub(crate) fn create_local_copy(&self, state: &UserState) -> Result<(), Error> {
+        let url = self.config.local_url();
+        let options = OpenOptions::new().create(true).wait(self.config.wait).user_state(Some(state.clone()));
+        if let (false, Some(folder)) = (url.exists(), url.path().and_then(std::path::Path::parent)) {
+            atomic::create_folder(folder).map_err(Error::file(folder, "written"))?;
+        }
+        drop(Milepost::at(&url, &options)?);
+        Ok(())
+    }
+
     /// Adds the project to the record of a store that was just created, or warns that there is no record.
-    fn record_new_store(&self) {
+    pub(super) fn record_new_store(&self) {
         let config = &self.config;
-        let (trust, record) = config.trust.evaluate(&self.url(), &config.paths);
+        let (trust, record) = config.trust.evaluate(&config.local_url(), &config.paths);
         match (trust, record, &config.trust.state) {
             (_, Some(mut record), Ok(state)) => {
                 let is_new = record.add_project(trusted_entry(&config.paths, &Default::default()));

@@ -20,11 +20,27 @@ const TIME: Duration = Duration::from_secs(300);
 
 /// Starts the process. If that fails, the next hook tries again.
 pub(super) fn start(agent: Agent, run: &RunId, context: &Context<'_>) {
+    start_detached(context, &["--run", run.as_str(), "hook", agent.name, "--finish-snapshot"]);
+}
+
+/// Starts a process that sends what waits to the store's server, if the store is on one.
+pub(super) fn start_sync(context: &Context<'_>) {
+    if context.config.server.is_some() {
+        start_detached(context, &["sync", "--quiet"]);
+    }
+}
+
+/// Starts Milepost in this project, without a terminal. If that fails, a later hook or command does the work.
+fn start_detached(context: &Context<'_>, arguments: &[&str]) {
     let Ok(program) = std::env::current_exe() else { return };
     let mut command = Command::new(program);
     command.arg("-C").arg(&context.config.paths.root);
-    command.args(["--store", &context.url().absolute().to_string(), "--run", run.as_str()]);
-    command.args(["hook", agent.name, "--finish-snapshot"]);
+    match &context.config.server {
+        // In the environment, because arguments are visible to other users, and the address may have a password.
+        Some(_) => drop(command.envs(context.store_environment())),
+        None => drop(command.args(["--store", &context.url().absolute().to_string()])),
+    }
+    command.args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     #[cfg(unix)]
     {
@@ -45,7 +61,7 @@ pub(crate) fn run(global: &Global, output: &Output) -> Result<()> {
     };
     // Another process may be at it. The lock ends with this process.
     let paths = &context.config.paths;
-    let store = context.url().absolute().to_string();
+    let store = context.config.local_url().absolute().to_string();
     let folder = restore_folder(&paths.root, paths.repository.as_ref(), &store);
     let lock = folder.with_file_name("worker.lock");
     let lock = std::fs::File::options().create(true).truncate(false).write(true).open(lock);

@@ -59,31 +59,53 @@ pub(super) fn handle(agent: Agent, mut event: HookEvent, context: &Context<'_>) 
     let run = RunId::for_session(agent.name, &event.session);
     let kind = std::mem::replace(&mut event.kind, HookKind::Continued);
     let handler = EventHandler { agent, event, context, run, deadline: Instant::now() + READ_TIME };
-    match kind {
-        HookKind::SessionStarted(SessionSource::Resume) => handler.start_run(&context.open_or_create()?)?,
-        HookKind::SessionStarted(SessionSource::Compact) => return handler.repeat_brief(),
-        HookKind::SessionStarted(SessionSource::Startup | SessionSource::Clear) => {
-            return handler.begin_session(false);
-        }
-        HookKind::ContextRequested => return handler.begin_session(true),
-        HookKind::Prompt(text) => {
-            let prompt = handler.recorded(&text, PROMPT_LIMIT).map(Change::Prompt);
-            handler.record(prompt.into_iter().collect(), FilesToStore::All(None))?;
-        }
-        HookKind::ToolUsed(tool) => handler.record_tool(*tool)?,
-        HookKind::Continued => handler.record(Vec::new(), FilesToStore::Named)?,
-        HookKind::Compacting { accepts_context } => return handler.save_before_compaction(accepts_context),
-        HookKind::TurnEnded(message) => {
-            handler.interrupt(InterruptionKind::WaitingForUser, None, handler.last_words(message))?;
-        }
-        HookKind::Interrupted(kind, detail) => handler.interrupt(kind, detail, Vec::new())?,
-        HookKind::SessionEnded => {
-            let mp = context.open_or_create()?;
-            let complete = |save| handler.with_transcript(handler.with_capture(&mp, save)?);
-            handler.session(&mp).end(handler.save(), complete)?;
-        }
+    let sends = matches!(
+        kind,
+        HookKind::TurnEnded(_)
+            | HookKind::Interrupted(..)
+            | HookKind::SessionEnded
+            | HookKind::Compacting { .. }
+    );
+    let answer = handler.handle(kind);
+    if sends {
+        background::start_sync(context);
     }
-    Ok(None)
+    answer
+}
+
+impl EventHandler<'_> {
+    fn handle(&self, kind: HookKind) -> Result<Option<String>> {
+        let (handler, context) = (self, self.context);
+        match kind {
+            HookKind::SessionStarted(SessionSource::Resume) => {
+                handler.start_run(&handler.open_with_server()?)?
+            }
+            HookKind::SessionStarted(SessionSource::Compact) => return handler.repeat_brief(),
+            HookKind::SessionStarted(SessionSource::Startup | SessionSource::Clear) => {
+                return handler.begin_session(false);
+            }
+            HookKind::ContextRequested => return handler.begin_session(true),
+            HookKind::Prompt(text) => {
+                let prompt = handler.recorded(&text, PROMPT_LIMIT).map(Change::Prompt);
+                handler.record(prompt.into_iter().collect(), FilesToStore::All(None))?;
+            }
+            HookKind::ToolUsed(tool) => handler.record_tool(*tool)?,
+            HookKind::Continued => handler.record(Vec::new(), FilesToStore::Named)?,
+            HookKind::Compacting { accepts_context } => {
+                return handler.save_before_compaction(accepts_context);
+            }
+            HookKind::TurnEnded(message) => {
+                handler.interrupt(InterruptionKind::WaitingForUser, None, handler.last_words(message))?;
+            }
+            HookKind::Interrupted(kind, detail) => handler.interrupt(kind, detail, Vec::new())?,
+            HookKind::SessionEnded => {
+                let mp = context.open_or_create()?;
+                let complete = |save| handler.with_transcript(handler.with_capture(&mp, save)?);
+                handler.session(&mp).end(handler.save(), complete)?;
+            }
+        }
+        Ok(None)
+    }
 }
 
 fn truncate(text: &str, limit: usize) -> &str {
@@ -135,6 +157,19 @@ impl EventHandler<'_> {
         AgentSession::new(mp, self.run.clone())
     }
 
+    /// Opens the store for an event at which the agent gets text: a store on a server is used for a short time. Sends
+    /// what waits, so that a run can be claimed on the server, and copies the session's own run from there.
+    fn open_with_server(&self) -> Result<Milepost> {
+        self.context.use_server_briefly();
+        let mp = self.context.open_or_create()?;
+        if mp.synced().is_some() {
+            // If the server cannot be used, the session works with what is on this machine, and the answer says so.
+            let _ = mp.sync(Some(self.deadline), &mut |_| {});
+            let _ = mp.fetch_run(&self.run);
+        }
+        Ok(mp)
+    }
+
     /// Starts the session's run, or a new session in it, unless another process of the agent still owns the
     /// run.
     fn start_run(&self, mp: &Milepost) -> Result<()> {
@@ -146,7 +181,7 @@ impl EventHandler<'_> {
 
     /// Starts the run of a new session, and offers the session interrupted work from this project.
     fn begin_session(&self, may_have_begun: bool) -> Result<Option<String>> {
-        let mp = self.context.open_or_create()?;
+        let mp = self.open_with_server()?;
         if may_have_begun && self.session(&mp).has_begun()? {
             return Ok(None);
         }
@@ -167,6 +202,11 @@ impl EventHandler<'_> {
                     Some(Offer::line(&e.to_string()))
                 }
                 Err(Error::OwnerAlive { .. }) => None,
+                // The server was lost in the meantime. The session must be recorded all the same.
+                Err(_) if mp.synced().is_some_and(|synced| synced.outage().is_some()) => {
+                    self.start_run(&mp)?;
+                    None
+                }
                 Err(e) => return Err(e.into()),
             },
             None => {
@@ -193,7 +233,7 @@ impl EventHandler<'_> {
 
     /// Returns the brief of the session's own run, after its context has been compacted.
     fn repeat_brief(&self) -> Result<Option<String>> {
-        let mp = self.context.open_or_create()?;
+        let mp = self.open_with_server()?;
         if !self.session(&mp).exists()? {
             self.start_run(&mp)?;
             return Ok(None);
@@ -302,7 +342,7 @@ impl EventHandler<'_> {
     /// Saves before the context is compacted. Returns the brief if the agent accepts text for the compacted
     /// context.
     fn save_before_compaction(&self, accepts_context: bool) -> Result<Option<String>> {
-        let mp = self.context.open_or_create()?;
+        let mp = if accepts_context { self.open_with_server()? } else { self.context.open_or_create()? };
         if self.agent.announces_every_call && !mp.is_due(&self.run, None)? {
             return Ok(None);
         }

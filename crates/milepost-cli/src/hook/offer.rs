@@ -82,7 +82,12 @@ pub(super) fn answer(
         let n = format::counted(failed.len() as u64, "hook failure");
         format!("milepost: {n} since the last session; `milepost status` shows details")
     });
-    let untrusted: Vec<_> = context.config.untrusted.keys().map(String::as_str).collect();
+    // Without the name of the remote, which comes from the repository.
+    let clones = context.untrusted_project().map(|_| {
+        "milepost: runs of other clones of this repository are not offered until you run `milepost trust`"
+            .to_owned()
+    });
+    let untrusted = context.config.untrusted_settings();
     let ignored = (!untrusted.is_empty()).then(|| {
         let keys = untrusted.join(", ");
         format!(
@@ -90,7 +95,12 @@ pub(super) fn answer(
              them"
         )
     });
-    let trouble: Vec<_> = failed.into_iter().chain(lost).chain(ignored).collect();
+    let outage = mp.synced().and_then(|synced| synced.outage()).map(|_| {
+        "milepost: the server of the store cannot be reached; runs of other machines are not offered, and this session is \
+         sent later"
+            .to_owned()
+    });
+    let trouble: Vec<_> = failed.into_iter().chain(lost).chain(ignored).chain(clones).chain(outage).collect();
     let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));
     let (context, line) = match (offer, trouble) {
         (Some(offer), Some(trouble)) => (Some(offer.agent_text), format!("{}; {trouble}", offer.user_line)),

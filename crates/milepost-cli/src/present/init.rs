@@ -18,6 +18,8 @@ pub(crate) struct InitDocument {
     pub(crate) agents: Vec<Agent>,
     #[serde(skip)]
     pub(crate) setup: Option<SetupDocument>,
+    #[serde(skip)]
+    pub(crate) is_on_server: bool,
     /// A warning about the store.
     #[serde(skip)]
     pub(crate) warning: Option<String>,
@@ -26,12 +28,20 @@ pub(crate) struct InitDocument {
 impl Document for InitDocument {
     fn render(&self, output: &Output) -> Result<()> {
         let made = |new| if new { "created" } else { "already exists" };
-        let mut text = format!("Store   {} ({})\n", clean(&self.store), made(self.created));
+        let state = if self.is_on_server { "ready" } else { made(self.created) };
+        let mut text = format!("Store   {} ({state})\n", clean(&self.store));
         text.push_str(&format!("Config  {} ({})\n", clean(&self.config), made(self.config_created)));
-        text.push_str(
-            "Summaries, tasks, state, briefs and changed files with their contents are\n\
-             recorded in this store and stay on this machine.\n",
-        );
+        text.push_str(match self.is_on_server {
+            false => {
+                "Summaries, tasks, state, briefs and changed files with their contents are\n\
+                 recorded in this store and stay on this machine.\n"
+            }
+            true => {
+                "Summaries, tasks, state, briefs and changed files with their contents are\n\
+                 sent to this server, where its users can read them. Files in which secrets\n\
+                 are found stay on this machine.\n"
+            }
+        });
         match &self.setup {
             None => text.push_str("Next: milepost save \"what you are doing\"\n"),
             Some(setup) => {

@@ -90,7 +90,10 @@ fn row(summary: &RunSummary, worktree: &str, now: Timestamp) -> Vec<Cell> {
         cell(ago(record.updated_at(), now)),
         cell(summary.checkpoints().to_string()),
         cell(summary.owner().map(|_| owner(summary)).unwrap_or_default()),
-        cell(location(record, worktree)),
+        cell(match summary.host() {
+            Some(host) if !is_here(record, worktree) => elsewhere(summary, record, host),
+            _ => location(record, worktree),
+        }),
     ]
 }
 
@@ -105,6 +108,15 @@ fn location(record: &RunRecord, worktree: &str) -> String {
         (Some(branch), false) => format!("{branch} in {folder}"),
         (None, true) => "here".to_owned(),
         (None, false) => folder.to_owned(),
+    }
+}
+
+/// The branch of a run of a store on a server, and who works on it where.
+fn elsewhere(summary: &RunSummary, record: &RunRecord, host: &str) -> String {
+    let who = summary.user().as_deref().map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
+    match record.branch() {
+        Some(branch) => format!("{branch} on {who}"),
+        None => who,
     }
 }
 
@@ -146,6 +158,9 @@ fn page(detail: &RunDetail, messages: &[Message], width: Option<usize>, now: Tim
             ("branch", record.branch().clone()),
             ("worktree", record.worktree().clone()),
             ("project", record.project().clone()),
+            ("project id", record.project_id().clone()),
+            ("user", summary.user().clone()),
+            ("host", summary.host().map(str::to_owned)),
             ("phase", working.phase().as_ref().map(phase)),
             ("summary", working.task_summary().clone()),
         ],

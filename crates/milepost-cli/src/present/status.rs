@@ -36,6 +36,9 @@ pub(crate) struct StatusDocument {
     /// Number of those that are unsigned and must be accepted by the user.
     pub(crate) waiting_unsigned: u64,
     pub(crate) hook_failures: Vec<HookFailure>,
+    /// What waits on this machine to be sent to the store's server; `None` for a store on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<ServerStatus>,
     pub(crate) next: String,
     /// The address of the store, even if it does not exist.
     #[serde(skip)]
@@ -48,6 +51,50 @@ pub(crate) struct StatusDocument {
     pub(crate) worktree: String,
     #[serde(skip)]
     pub(crate) now: Timestamp,
+}
+
+/// The state of a store on a server, as seen from this machine.
+#[derive(Serialize)]
+pub(crate) struct ServerStatus {
+    pub(crate) project: String,
+    /// The user that the server authenticated; `None` if it could not be reached.
+    pub(crate) user: Option<String>,
+    pub(crate) reachable: bool,
+    pub(crate) unsent_runs: u64,
+    pub(crate) unsent_checkpoints: u64,
+    pub(crate) unsent_since: Option<Timestamp>,
+    /// One line if this clone does not share its runs with other clones yet.
+    #[serde(skip)]
+    pub(crate) untrusted: Option<String>,
+    /// The name of this machine.
+    #[serde(skip)]
+    pub(crate) host: Option<String>,
+}
+
+impl ServerStatus {
+    fn lines(&self, now: Timestamp, width: Option<usize>) -> String {
+        let mut text = format!("{}  {}", bold("Project"), clean(&self.project));
+        if let Some(user) = &self.user {
+            let _ = write!(text, ", as {}", clean(user));
+        }
+        text.push('\n');
+        if let Some(line) = &self.untrusted {
+            let _ = writeln!(text, "{}  {}", format::yellow("Warning"), format::wrap(&clean(line), 9, width));
+        }
+        if self.unsent_runs > 0 {
+            let since = self
+                .unsent_since
+                .map_or_else(String::new, |since| format!(", the oldest from {}", ago(since, now)));
+            let runs = format::counted(self.unsent_runs, "run");
+            let checkpoints = format::counted(self.unsent_checkpoints, "checkpoint");
+            let _ = writeln!(
+                text,
+                "{}  {runs} with {checkpoints} to be sent{since}; `milepost sync` sends them",
+                bold("Waiting")
+            );
+        }
+        text
+    }
 }
 
 fn serialize_count<S: Serializer>(rows: &[StatusRow], serializer: S) -> Result<S::Ok, S::Error> {
@@ -106,6 +153,17 @@ impl StatusRow {
     }
 }
 
+/// Who works on a run and where, if it is another user or another machine.
+fn elsewhere(summary: &RunSummary, server: &ServerStatus) -> Option<String> {
+    let user = summary.user().as_deref().filter(|user| Some(*user) != server.user.as_deref());
+    let host = summary.host().filter(|host| Some(*host) != server.host.as_deref());
+    match (user, host) {
+        (Some(user), Some(host)) => Some(format!("{user}@{host}")),
+        (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
+        (None, None) => None,
+    }
+}
+
 /// What a run is about: its title, the newest summary, or what its record says.
 fn about(run: &RunSummary) -> Option<String> {
     let record = run.intact();
@@ -160,6 +218,9 @@ impl StatusDocument {
             let _ =
                 writeln!(text, "{}  {}", format::yellow("Warning"), format::wrap(&clean(warning), 9, width));
         }
+        if let Some(server) = &self.server {
+            text.push_str(&server.lines(self.now, width));
+        }
         if self.waiting > 0 {
             let (waiting, saves) = (bold("Waiting"), self.waiting_in_outbox());
             let _ = writeln!(text, "{waiting}  {saves} until the store can be written");
@@ -208,7 +269,9 @@ impl StatusDocument {
             for row in current {
                 let summary = &row.summary;
                 let saved = summary.latest().as_ref().map(|entry| ago(entry.header.created_at(), self.now));
+                let who = self.server.as_ref().and_then(|server| elsewhere(summary, server));
                 let folder = match summary.intact().and_then(RunRecord::folder) {
+                    _ if who.is_some() => who.as_deref().unwrap_or_default(),
                     Some(folder) if *folder != self.worktree => folder.rsplit('/').next().unwrap_or_default(),
                     _ => "",
                 };

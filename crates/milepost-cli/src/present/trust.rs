@@ -23,6 +23,28 @@ pub(crate) enum TrustDocument {
     List(TrustedStores),
     Revoke(Revocation),
     Outbox(AcceptedSaves),
+    Users(TrustedUsers),
+}
+
+/// A user of the store's server, or all of them in one project, that is now trusted or no longer trusted.
+#[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.trust/1")]
+pub(crate) struct TrustedUsers {
+    pub(crate) store: String,
+    /// `None` for all users.
+    pub(crate) user: Option<String>,
+    pub(crate) project: String,
+    pub(crate) trusted: bool,
+}
+
+impl TrustedUsers {
+    fn describe(&self) -> String {
+        let who = match &self.user {
+            Some(name) => format!("{} in {}", clean(name), clean(&self.store)),
+            None => format!("Every user in project {}", clean(&self.project)),
+        };
+        format!("{who} is {}", if self.trusted { "trusted on this machine" } else { "no longer trusted" })
+    }
 }
 
 /// The store and settings that need trust, or were trusted.
@@ -105,6 +127,7 @@ impl Document for TrustDocument {
                 "The outbox has no unsigned saves.\n".to_owned()
             }
             Self::Outbox(saves) => format!("{} saved\n", counted(saves.accepted, "checkpoint")),
+            Self::Users(users) => format!("{}\n", users.describe()),
         };
         output.write_text(&text)
     }
@@ -121,6 +144,7 @@ impl Document for TrustDocument {
         match self {
             Self::Offer(offer) => offer.trusted.then(|| format!("{} is trusted", offer.store)),
             Self::List(_) => None,
+            Self::Users(users) => Some(users.describe()),
             Self::Revoke(one) => one.revoked.then(|| format!("{} is no longer trusted", one.store)),
             Self::Outbox(saves) => (!saves.unsigned.is_empty())
                 .then(|| format!("{} checkpoints from the outbox were saved", saves.accepted)),

@@ -120,11 +120,12 @@ fn config_show_lists_every_key() {
         .iter()
         .map(|s| s["key"].clone())
         .collect();
-    assert_eq!(keys.len(), 31);
+    assert_eq!(keys.len(), 32);
     let shown = env.plain(&env.run(&["config", "show"]).exits(0).stdout);
     insta::assert_snapshot!(shown, @"
      KEY VALUE FROM
      store sqlite:[ROOT]/project/.milepost/milepost.db default
+     project none default
      profile run default
      wait 10 default
      limits.field 256KiB default

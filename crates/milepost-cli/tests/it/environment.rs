@@ -79,6 +79,13 @@ impl TestEnvironment {
         self.variables.push((name.into(), value.into()));
     }
 
+    /// The variables that select a store on a server, if the tests run on one.
+    pub(crate) fn store_variables(&self) -> impl Iterator<Item = (&String, &String)> {
+        let selects =
+            |name: &String| ["MILEPOST_STORE", "MILEPOST_TRUST", "PGPASSWORD"].contains(&name.as_str());
+        self.variables.iter().filter(move |(name, _)| selects(name)).map(|(name, value)| (name, value))
+    }
+
     /// Returns a path in the temporary folder, next to the project.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().canonicalize().unwrap().join(name)

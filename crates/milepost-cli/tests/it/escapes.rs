@@ -217,8 +217,18 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
         ],
         "copy" => vec![vec!["--from", url, "--to", &to, "--verify"], vec!["--from", h, "--to", h]],
         "trust" => {
-            vec![vec!["--dry-run"], vec![], vec!["--outbox"], vec!["--list"], vec!["--revoke"], vec![h]]
+            vec![
+                vec!["--dry-run"],
+                vec![],
+                vec!["--outbox"],
+                vec!["--list"],
+                vec!["--revoke"],
+                vec!["user", h],
+                vec![h],
+            ]
         }
+        "store" => vec![vec!["info"], vec!["init"], vec!["init", "--print", "--role", h], vec![h]],
+        "sync" => vec![vec![], vec![h]],
         "completions" => vec![vec!["bash"], vec![h]],
         "man" => vec![vec![], vec!["save"], vec!["--install", &to], vec![h]],
         "help" => vec![vec!["--all"], vec!["save"], vec![h]],

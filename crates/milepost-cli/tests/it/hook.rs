@@ -62,6 +62,7 @@ impl FakeAgent {
         let mut command = Command::new("python3");
         command.args(["-c", SOURCE, env!("CARGO_BIN_EXE_milepost")]).env_clear();
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", env.path("home"));
+        command.envs(env.store_variables());
         command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));

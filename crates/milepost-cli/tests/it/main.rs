@@ -68,6 +68,8 @@ mod save;
 mod script;
 mod server;
 mod task;
+#[cfg(all(unix, feature = "postgres"))]
+mod team;
 mod terminal;
 mod tools;
 mod trust;

@@ -171,7 +171,8 @@ fn try_once(
     deadline: &mut Deadline,
 ) -> Result<Try, StoreError> {
     let prepared = store
-        .run_work(deadline, |session, deadline| prepare(store, session, run, decide, detail, deadline))?;
+        .run_work(deadline, |session, deadline| prepare(store, session, run, decide, detail, deadline))
+        .map_err(|e| store.after_read(e))?;
     match prepared {
         Prepared::Unchanged => Ok(Try::Done),
         Prepared::Outdated => Ok(Try::Lost),

@@ -58,6 +58,7 @@ pub(super) fn send(
                 in_doubt = true;
                 store.pool().forget_idle();
                 if matches!(e, PostgresError::TimedOut { .. }) || !deadline.pause() {
+                    store.pool().note_silence(deadline);
                     return Err(unknown());
                 }
                 continue;

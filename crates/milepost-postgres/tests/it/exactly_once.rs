@@ -143,7 +143,7 @@ fn a_network_that_stops_is_not_waited_for_beyond_the_limit() {
     check_count(&store, &run, 1);
     proxy.fault_request(RequestFault::Stalled, b"nextval");
     let result = timed(&mut || count_one(&store, &run, "not-sent", None).map(drop));
-    assert!(matches!(result, Err(StoreError::Busy { .. })), "{result:?}");
+    assert!(matches!(result, Err(StoreError::Server { problem: ServerProblem::TimedOut, .. })), "{result:?}");
     proxy.fault_request(RequestFault::Stalled, b"SELECT r.n AS r_n");
     let result = timed(&mut || store.run(&run).map(drop));
     assert!(matches!(result, Err(StoreError::Server { problem: ServerProblem::TimedOut, .. })), "{result:?}");

@@ -74,12 +74,13 @@ impl<'m> AgentSession<'m> {
         let mut found = InterruptedRuns::default();
         let mut older = Vec::new();
         let now = self.milepost.now();
+        let host = crate::owner::host_name();
         for candidate in self.milepost.candidates()? {
             let Ok(record) = candidate.summary.record else { continue };
             if record.run_id == self.run || !may_show(&record) {
                 continue;
             }
-            let location = (worktree, branch);
+            let location = (worktree, branch, host.as_deref());
             match offer(&record, candidate.summary.checkpoints, &candidate.decision, location, now) {
                 SessionOffer::Ignore => continue,
                 SessionOffer::Remove => {
@@ -90,7 +91,7 @@ impl<'m> AgentSession<'m> {
                 SessionOffer::Continue => found.same_worktree.push(record.run_id.clone()),
                 SessionOffer::ContinueIfNoneNewer => older.push(record.run_id.clone()),
             }
-            let rank = ResumeRank::of(&record, &candidate.decision, Some(worktree), now);
+            let rank = ResumeRank::of(&record, &candidate.decision, (Some(worktree), host.as_deref()), now);
             found.all.push((rank, *record));
         }
         if found.same_worktree.is_empty() {

@@ -61,6 +61,7 @@ pub(super) fn open_record(
         ($($name:ident),*) => { $( if record.$name.is_none() { record.$name.clone_from(&location.$name); } )* };
     }
     set_first![project, project_id, worktree, branch, user];
+    set_given![host from location.host];
     if view.record.is_none() {
         record.captures.base.clone_from(&location.head);
     }

@@ -52,6 +52,7 @@ pub(crate) mod snapshot;
 pub(crate) mod start;
 pub(crate) mod state;
 mod summary;
+mod sync;
 pub(crate) mod transfer;
 mod transfer_files;
 mod verify;
@@ -88,6 +89,7 @@ pub use show::ShownCheckpoint;
 pub(crate) use start::{IfCompleted, StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
+pub use sync::{SyncReport, Waiting};
 pub use transfer::CopyReport;
 pub use verify::{DamagedFile, VerifyReport, VerifyScope};
 
@@ -104,7 +106,8 @@ use crate::redact::{AllowList, Redaction};
 use crate::resume::ResumePolicy;
 use crate::store::project_paths::ProjectPaths;
 use crate::store::{
-    Commit, Decide, OpenOptions, Receipt, Store, StoreError, StoreReader, StoreUrl, WriteDecision,
+    Commit, Decide, OpenOptions, Receipt, Store, StoreError, StoreReader, StoreUrl, SyncedStore,
+    WriteDecision,
 };
 
 options! {
@@ -226,6 +229,8 @@ pub struct Milepost {
     pub(crate) location: RunLocation,
     /// The address of the store; empty for a store that the caller supplied.
     address: Arc<str>,
+    /// The store, if it is on a server and has a copy on this machine.
+    synced: Option<Arc<SyncedStore>>,
 }
 
 impl std::fmt::Debug for Milepost {
@@ -248,6 +253,7 @@ impl Milepost {
             branch: paths.branch,
             head: paths.repository.as_ref().and_then(crate::store::Repository::head_commit),
             user: None,
+            host: None,
         };
         let url = StoreUrl::sqlite(paths.database);
         let opened = Self::at(&url, &OpenOptions::new().create(true))?;
@@ -271,6 +277,7 @@ impl Milepost {
             touched: Arc::default(),
             location: RunLocation::default(),
             address: Arc::from(""),
+            synced: None,
         }
     }
 
@@ -313,28 +320,36 @@ impl Milepost {
         crate::clock::read(&*self.clock)
     }
 
-    /// Runs a decision inside a store write. Retries if the reply to a commit was lost; the decision
-    /// recognises its own commit by its token. Rebuilds the run's record first if it is damaged.
+    /// Runs a decision inside a store write. Retries if the reply to a commit was lost; the decision recognises its own
+    /// commit by its token, and a commit without one gets a token here. Rebuilds the run's record first if it is
+    /// damaged.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, Error> {
         const TRIES: u32 = 5;
         let mut tries = 1;
+        let mut in_doubt = false;
         loop {
             let (mut damaged, mut token) = (false, None);
             let written = self.store.write(run, &mut |view| {
                 damaged = view.record.is_none() && view.count > 0;
-                let decision = if damaged { WriteDecision::NoChange } else { decide(view) };
-                token = match &decision {
-                    WriteDecision::Commit(commit) => commit.token().map(|(token, _)| token.clone()),
+                let mut decision = if damaged { WriteDecision::NoChange } else { decide(view) };
+                token = match &mut decision {
+                    WriteDecision::Commit(commit) => Some(commit.token_or_new()),
                     _ => None,
                 };
                 decision
             });
             match written {
-                Err(StoreError::Unknown { .. }) if tries < TRIES => {}
                 Err(unknown @ StoreError::Unknown { .. }) => {
-                    // The last try may have been applied.
-                    let found = token.map(|token| self.store.find_commit(run, &token)).transpose()?;
-                    return found.flatten().map(|_| Receipt::default()).ok_or_else(|| unknown.into());
+                    match token.map(|token| self.store.find_commit(run, &token)).transpose() {
+                        Ok(Some(Some(_))) => return Ok(Receipt::default()),
+                        Ok(_) if tries < TRIES => in_doubt = true,
+                        // Whether the commit was applied cannot be found out.
+                        Ok(_) | Err(_) => return Err(unknown.into()),
+                    }
+                }
+                // What happened to the earlier try is still not known.
+                Err(StoreError::Server { location, .. } | StoreError::Busy { location, .. }) if in_doubt => {
+                    return Err(StoreError::Unknown { location }.into());
                 }
                 Ok(_) if damaged && tries < TRIES => self.rebuild_record(run)?,
                 other => return Ok(other?),

@@ -37,6 +37,22 @@ pub struct PurgeReport {
     pub(crate) shared_with: Vec<PathText>,
 }
 
+impl PurgeReport {
+    /// Combines what was removed from this machine and from the server of a store. Most contents were in both.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    #[must_use]
+    pub(crate) fn combined(mut self, server: Self) -> Self {
+        let merge = |all: &mut Vec<PathText>, more: Vec<PathText>| {
+            all.extend(more.into_iter().filter(|path| !all.contains(path)).collect::<Vec<_>>());
+        };
+        merge(&mut self.paths, server.paths);
+        merge(&mut self.shared_with, server.shared_with);
+        self.contents = self.contents.max(server.contents);
+        self.bytes += server.bytes;
+        self
+    }
+}
+
 /// The contents to remove, and the paths that have them.
 #[derive(Default)]
 struct Found {

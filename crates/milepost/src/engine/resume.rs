@@ -97,12 +97,12 @@ impl Milepost {
         worktree: Option<&str>,
         may_show: impl Fn(&RunRecord) -> bool,
     ) -> Result<Vec<ResumeCandidate>, Error> {
-        let now = self.now();
+        let (now, host) = (self.now(), crate::owner::host_name());
         let mut offered = Vec::new();
         for candidate in self.candidates()? {
             let Some(record) = candidate.summary.intact().filter(|record| may_show(record)) else { continue };
             if candidate.decision.eligible && candidate.decision.run_state.is_stopped() {
-                let rank = ResumeRank::of(record, &candidate.decision, worktree, now);
+                let rank = ResumeRank::of(record, &candidate.decision, (worktree, host.as_deref()), now);
                 offered.push((rank, candidate));
             }
         }

@@ -61,11 +61,15 @@ impl Milepost {
             self.group_of(&mut groups, &run).push(run);
         }
         let now = self.now();
+        let host = crate::owner::host_name();
         for group in [&mut groups.stopped, &mut groups.open] {
             // Damaged runs come first. Runs that may not be continued come after those that may.
             group.sort_by_key(|run| {
                 let (record, decision) = (run.summary.intact()?, run.decision?);
-                Some((!decision.eligible, ResumeRank::of(record, &decision, worktree, now)))
+                Some((
+                    !decision.eligible,
+                    ResumeRank::of(record, &decision, (worktree, host.as_deref()), now),
+                ))
             });
         }
         Ok(groups)

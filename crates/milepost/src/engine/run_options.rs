@@ -21,6 +21,9 @@ pub struct RunLocation {
     pub head: Option<String>,
     /// The user.
     pub user: Option<String>,
+    /// The name of this machine, for stores that several machines use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// The options for opening a run. Some of them also update an existing run.

@@ -21,6 +21,12 @@ options! {
         pub(crate) status: Option<Status>,
         /// Only runs written at or after this time.
         pub(crate) since: Option<jiff::Timestamp>,
+        /// Only runs of the project with this id.
+        pub(crate) project: Option<String>,
+        /// Only runs that this machine worked on last, by its name.
+        pub(crate) host: Option<String>,
+        /// Only runs that this user of the store's server wrote last.
+        pub(crate) user: Option<String>,
         /// Maximum number to list (0 = no limit).
         pub(crate) limit: usize [number],
     }
@@ -43,9 +49,17 @@ pub struct RunSummary {
     /// Time since the last write that was part of the work, by the store's clock.
     #[getter(skip)]
     pub(crate) age: Option<Duration>,
+    /// The user that wrote to the run last, as the store's server authenticated it; `None` if the store has no
+    /// server.
+    pub(crate) user: Option<String>,
 }
 
 impl RunSummary {
+    /// The name of the machine that worked on the run last, if the store is on a server.
+    pub fn host(&self) -> Option<&str> {
+        self.intact()?.host.as_deref()
+    }
+
     /// The record, if it is intact.
     pub fn intact(&self) -> Option<&RunRecord> {
         self.record.as_ref().ok().map(|record| &**record)
@@ -55,7 +69,7 @@ impl RunSummary {
 impl Serialize for RunSummary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let record = self.intact();
-        let mut members = serializer.serialize_struct("RunSummary", 17)?;
+        let mut members = serializer.serialize_struct("RunSummary", 20)?;
         members.serialize_field("run_id", &self.run_id)?;
         members.serialize_field("session_id", &record.and_then(|r| r.session.as_ref()).map(|s| &s.id))?;
         members.serialize_field("title", &record.and_then(|r| r.title.as_ref()))?;
@@ -72,6 +86,17 @@ impl Serialize for RunSummary {
             .serialize_field("owner_pid", &record.and_then(|r| r.owner.as_ref()).map(|owner| owner.pid))?;
         members.serialize_field("worktree", &record.and_then(|r| r.worktree.as_ref()))?;
         members.serialize_field("branch", &record.and_then(|r| r.branch.as_ref()))?;
+        // Only stores on servers record these.
+        for (name, value) in
+            [("project_id", record.and_then(|r| r.project_id.as_deref())), ("host", self.host())]
+        {
+            if let Some(value) = value {
+                members.serialize_field(name, value)?;
+            }
+        }
+        if let Some(user) = &self.user {
+            members.serialize_field("user", user)?;
+        }
         // Only foreign runs have an origin.
         if let Some(origin) = record.and_then(|r| r.origin.as_ref()) {
             members.serialize_field("origin", origin)?;
@@ -98,16 +123,21 @@ pub struct RunDetail {
 impl Milepost {
     /// Lists runs, most recently written first.
     pub fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Error> {
-        let mut rows = self.store.runs(&RunQuery::default())?;
+        let mut rows = self.store.runs(&RunQuery::default().project(query.project.as_deref()))?;
         // Maintenance writes do not affect the order.
         rows.sort_by_key(|row| std::cmp::Reverse(last_write(row)));
         let mut found: Vec<_> = rows.into_iter().map(|row| self.summarise(row)).collect();
         found.retain(|run| match &run.record {
             Ok(record) => {
+                let matches = |wanted: &Option<String>, found: Option<&str>| {
+                    wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+                };
                 query.status.is_none_or(|status| status == record.status)
+                    && matches(&query.host, record.host.as_deref())
+                    && matches(&query.user, run.user.as_deref())
                     && query.since.is_none_or(|since| record.updated_at >= since)
             }
-            Err(_) => true,
+            Err(_) => query.host.is_none() && query.user.is_none(),
         });
         if query.limit > 0 {
             found.truncate(query.limit);
@@ -176,6 +206,7 @@ impl Milepost {
             latest: row.latest.and_then(Row::intact),
             owner,
             age,
+            user: row.user,
         }
     }
 }

@@ -96,6 +96,7 @@ impl Milepost {
                 Ok(record) => {
                     let mut record = portable(record);
                     record.origin = record.origin.or_else(|| origin.cloned());
+                    record.project_id = record.project_id.or_else(|| to.location.project_id.clone());
                     readers.push(RunReader { record, rows: self.rows_of(&row.run_id).peekable() });
                 }
                 Err(damage) => report.skipped.push((row.run_id.to_string(), damage.to_string())),
@@ -210,7 +211,7 @@ impl Milepost {
         Ok(())
     }
 
-    fn mark_as(&self, record: &RunRecord, sequence: u64, marks: Marks) -> Result<(), Error> {
+    pub(super) fn mark_as(&self, record: &RunRecord, sequence: u64, marks: Marks) -> Result<(), Error> {
         self.write(&record.run_id, &mut |view| {
             let mut commit = Commit::new(view.record.clone().unwrap_or_else(|| record.clone()));
             commit.marks.push((sequence, marks.clone()));
@@ -384,12 +385,12 @@ fn header(entry: &CheckpointEntry) -> crate::seal::Header {
 
 /// A record without the fields that are meaningful only in its own store.
 pub(super) fn portable(record: &RunRecord) -> RunRecord {
-    RunRecord { maintenance: None, ..record.clone() }
+    RunRecord { maintenance: None, sync: None, ..record.clone() }
 }
 
-/// Whether two records have the same content, regardless of their origin and of JSON whitespace.
+/// Whether two records have the same content, regardless of their origin, of their project and of JSON whitespace.
 fn same(a: &RunRecord, b: &RunRecord) -> bool {
-    let plain = |record: &RunRecord| RunRecord { origin: None, ..portable(record) };
+    let plain = |record: &RunRecord| RunRecord { origin: None, project_id: None, ..portable(record) };
     values(&plain(a)) == values(&plain(b))
 }
 

@@ -46,7 +46,9 @@ pub(crate) use policy::{CaptureWhen, PAI_PHASES};
 pub(crate) use policy::{KeepCount, Retention, SizeLimits, StoreLimits};
 pub(crate) use project::{FileChange, Manifest, ProjectFacts};
 pub(crate) use run::RunOrigin;
-pub(crate) use run::{CaptureHistory, Claim, ClockReading, MaintenanceState, RecentCommit, Session};
+pub(crate) use run::{
+    CaptureHistory, Claim, ClockReading, MaintenanceState, RecentCommit, Session, SyncState,
+};
 pub use run::{Owner, RunRecord, WorkingState};
 pub use task::Task;
 pub use workspace::{

@@ -85,6 +85,32 @@ pub(crate) struct MaintenanceState {
     pub(crate) written: u64,
 }
 
+/// What a server has of a run that is recorded on this machine and sent later. Both records contain it: the one on
+/// the server says what was received, the one on this machine what is known to have been received.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SyncState {
+    /// The id of the store on the sending machine.
+    pub(crate) from: String,
+    /// The stamp, in that store, of the last write that was sent.
+    pub(crate) stamp: u64,
+    /// The highest sequence number that was sent.
+    pub(crate) sequence: u64,
+    /// The digest of the record as it was sent. If the server's record has another one, someone else continued the
+    /// run there.
+    pub(crate) digest: String,
+    /// The number of messages that were sent.
+    pub(crate) messages: u64,
+    /// The cursor, in the sending store, of the last event that was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<String>,
+    /// The number of changes to marks that were sent.
+    pub(crate) marks: u64,
+    /// The id of the run on the server, if it is not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<RunId>,
+}
+
 /// Facts about earlier captures. With them, the cost of a capture does not grow with the number of captures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -232,6 +258,9 @@ pub struct RunRecord {
     pub(crate) branch: Option<String>,
     /// The name of the user.
     pub(crate) user: Option<String>,
+    /// The name of the machine that worked on the run last. Recorded only in stores on servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
     /// The command that Milepost started, if any.
     pub(crate) command: Option<Vec<String>>,
     /// The newest session. `sessions` and `earlier_ms` summarise the earlier ones.
@@ -266,6 +295,10 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[getter(skip)]
     pub(crate) maintenance: Option<MaintenanceState>,
+    /// What a server has of the run, if the run is recorded on one machine and sent later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[getter(skip)]
+    pub(crate) sync: Option<SyncState>,
     /// The most recent commits.
     #[getter(skip)]
     pub(crate) recent: Vec<RecentCommit>,
@@ -322,6 +355,7 @@ impl RunRecord {
             worktree: None,
             branch: None,
             user: None,
+            host: None,
             command: None,
             session: None,
             sessions: 0,
@@ -333,6 +367,7 @@ impl RunRecord {
             captures: CaptureHistory::default(),
             marks_changed: 0,
             maintenance: None,
+            sync: None,
             recent: Vec::new(),
             working: WorkingState::default(),
             extra: RawObject::default(),
@@ -342,6 +377,13 @@ impl RunRecord {
     /// Returns the folder that the run works in: its worktree, or the project root outside git.
     pub fn folder(&self) -> Option<&String> {
         self.worktree.as_ref().or(self.project.as_ref())
+    }
+
+    /// Returns true if the run works in this folder of this machine, or in a clone of the same project on another
+    /// machine, whose folders mean nothing here.
+    pub fn works_in(&self, folder: &str, host: Option<&str>) -> bool {
+        let is_elsewhere = self.host.is_some() && self.host.as_deref() != host;
+        is_elsewhere || self.folder().is_some_and(|own| own == folder)
     }
 
     /// Returns what the run is about, for a checkpoint without a summary: the title of the run, the user's

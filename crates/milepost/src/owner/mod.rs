@@ -162,6 +162,17 @@ fn pid_namespace() -> Option<String> {
     Some(std::fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned())
 }
 
+/// The name of this machine, for people.
+pub fn host_name() -> Option<String> {
+    #[cfg(unix)]
+    {
+        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        (!name.is_empty()).then_some(name)
+    }
+    #[cfg(not(unix))]
+    None
+}
+
 /// A stable identifier of this machine.
 pub(crate) fn machine_id() -> Option<String> {
     let read = |path| proc::read_file(path).map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());

@@ -44,12 +44,12 @@ pub(crate) struct ResumeRank {
 }
 
 impl ResumeRank {
-    /// Ranks a run for a caller in a worktree: runs of this worktree first, then by age, by urgency, and the
+    /// Ranks a run for a caller in a worktree of a machine: runs of this worktree first, then by age, by urgency, and the
     /// newest first.
     pub(crate) fn of(
         record: &RunRecord,
         decision: &ResumeDecision,
-        worktree: Option<&str>,
+        (worktree, host): (Option<&str>, Option<&str>),
         now: Timestamp,
     ) -> Self {
         let age = clock::age(record.updated_at, now);
@@ -65,10 +65,9 @@ impl ResumeRank {
             InterruptionKind::CleanStop => Urgency::Paused,
             _ => Urgency::ErrorOrLimit,
         };
-        let folder = record.folder().map(String::as_str);
         Self {
             is_foreign: record.is_foreign(),
-            is_elsewhere: worktree.is_some() && folder != worktree,
+            is_elsewhere: worktree.is_some_and(|worktree| !record.works_in(worktree, host)),
             age,
             urgency,
             newest: Reverse(record.updated_at),
@@ -91,7 +90,7 @@ mod tests {
             let reason_code = ReasonCode::ResumeAllowed;
             let decision =
                 ResumeDecision { reason_code, class: *class, run_state: *run_state, eligible: true };
-            ResumeRank::of(&record, &decision, Some("/here"), now)
+            ResumeRank::of(&record, &decision, (Some("/here"), None), now)
         });
         runs.into_iter().map(|(name, ..)| name).collect()
     }

@@ -28,17 +28,18 @@ pub(crate) fn offer(
     record: &RunRecord,
     checkpoints: u64,
     decision: &ResumeDecision,
-    (worktree, branch): (&str, Option<&str>),
+    (worktree, branch, host): (&str, Option<&str>, Option<&str>),
     now: Timestamp,
 ) -> SessionOffer {
     let stopped = decision.run_state == RunState::Stopped;
     if stopped && checkpoints == 0 && record.agent.is_some() {
-        return SessionOffer::Remove;
+        let is_ours = record.host.as_deref().is_none_or(|machine| Some(machine) == host);
+        return if is_ours { SessionOffer::Remove } else { SessionOffer::Ignore };
     }
     if !decision.eligible || !decision.run_state.is_stopped() {
         return SessionOffer::Ignore;
     }
-    let same_workspace = record.folder().is_some_and(|folder| folder == worktree)
+    let same_workspace = record.works_in(worktree, host)
         && (record.branch.is_none() || branch.is_none() || record.branch.as_deref() == branch);
     // A run without an owner may still be in use, and a supervised command is restarted by `rerun`.
     if !(stopped && record.command.is_none() && same_workspace) {

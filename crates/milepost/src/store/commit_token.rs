@@ -41,7 +41,14 @@ impl Commit {
     /// overrides `Store::find_commit` stores both in the transaction of the commit.
     pub fn token(&self) -> Option<(&WriteToken, CommittedWrite)> {
         let token = self.token.as_ref()?;
-        Some((token, self.record.find_commit(token)?))
+        let written = self.record.find_commit(token).unwrap_or(CommittedWrite::new(0, false));
+        Some((token, written))
+    }
+
+    /// The token of this commit. A commit without one gets a new one, which is not added to the record: only a store
+    /// that keeps tokens itself finds it.
+    pub(crate) fn token_or_new(&mut self) -> WriteToken {
+        self.token.get_or_insert_with(WriteToken::generate).clone()
     }
 }
 

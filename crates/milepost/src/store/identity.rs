@@ -211,12 +211,14 @@ pub fn adopt(url: &StoreUrl, state: &UserState) -> io::Result<StoreRecord> {
         let before = record.store.parse::<StoreUrl>();
         record.store != url.to_string() && before.is_ok_and(|before| is_still_there(&before, &record.id))
     });
-    let (id, projects) = match found {
-        Some(id) if !is_copy => (id, record.map(|record| record.projects).unwrap_or_default()),
-        _ => (write_id(&url)?, Default::default()),
+    let (id, before) = match found {
+        Some(id) if !is_copy => (id, record),
+        _ => (write_id(&url)?, None),
     };
     let mut record = StoreRecord::new(id, url.to_string(), SystemClock.now());
-    record.projects = projects;
+    if let Some(before) = before {
+        (record.projects, record.users) = (before.projects, before.users);
+    }
     state.write_record(&record)?;
     Ok(record)
 }

@@ -19,6 +19,7 @@ mod lock;
 mod maintenance;
 mod opener;
 mod options;
+pub(crate) mod project_id;
 pub(crate) mod project_paths;
 pub(crate) mod query;
 mod reader;
@@ -26,6 +27,7 @@ mod repository;
 mod server_info;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
+pub(crate) mod synced;
 mod url;
 
 use std::time::Duration;
@@ -54,6 +56,7 @@ pub use query::{
 pub use reader::StoreReader;
 pub(crate) use repository::Repository;
 pub use server_info::{ServerInfo, TableInfo};
+pub use synced::{SyncOptions, SyncedStore};
 pub use url::StoreUrl;
 
 use crate::model::{Attachment, BlobId, Message, RunId, WriteToken};

@@ -1,6 +1,6 @@
 //! Options for opening a store.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::DEFAULT_WAIT;
 use super::identity::ForeignReason;
@@ -24,6 +24,8 @@ options! {
         /// Maximum time for a transaction, not counting the wait for the lock. A longer transaction is
         /// interrupted. No limit by default.
         pub time_limit: Option<Duration>,
+        /// The time at which a store on a server stops waiting, whatever `wait` says. Other stores ignore it.
+        pub deadline: Option<Instant>,
         /// The id of the project that the store is used for. A store on a server, which many projects share, then
         /// lists only the runs, checkpoints and events of this project, and keeps its blobs apart. Other stores
         /// ignore it. All projects by default.
@@ -40,6 +42,7 @@ impl Default for OpenOptions {
             foreign: None,
             user_state: None,
             time_limit: None,
+            deadline: None,
             project: None,
         }
     }

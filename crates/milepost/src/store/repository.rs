@@ -48,7 +48,7 @@ impl Repository {
     /// Whether the git directory in this folder is configured as bare, so that the folder is not a worktree.
     /// A linked worktree of a bare repository is a worktree.
     pub fn is_bare(&self) -> bool {
-        let config = || core_setting(&text(&self.common_dir.join("config"))?, "bare");
+        let config = || setting(&text(&self.common_dir.join("config"))?, "core", "bare");
         let is_true = |value: String| matches!(value.to_lowercase().as_str(), "true" | "yes" | "on" | "1");
         self.git_dir == self.common_dir && config().is_some_and(is_true)
     }
@@ -70,6 +70,11 @@ impl Repository {
         let commit = commit.trim();
         let is_name = commit.len() >= 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
         is_name.then(|| commit.to_owned())
+    }
+
+    /// The address of the remote `origin`, as the repository's own configuration file has it.
+    pub fn origin_url(&self) -> Option<String> {
+        setting(&text(&self.common_dir.join("config"))?, "remote \"origin\"", "url")
     }
 
     /// The branch: its name, or the first digits of the commit when detached.
@@ -138,7 +143,7 @@ fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
         // A submodule: `core.worktree` of its git directory is this folder.
         let configs = ["config", "config.worktree"].map(|name| git_dir.join(name));
         // `config.worktree` takes precedence.
-        let worktree = configs.iter().rev().find_map(|config| core_setting(&text(config)?, "worktree"))?;
+        let worktree = configs.iter().rev().find_map(|config| setting(&text(config)?, "core", "worktree"))?;
         leads_to(&git_dir.join(worktree), folder).then(|| git_dir.clone())?
     };
     Some(Repository { worktree: folder.to_owned(), git_dir, common_dir })
@@ -179,20 +184,19 @@ fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::str::from_utf8(bytes).ok()?))
 }
 
-/// The last value of a key of `[core]` in a configuration file. Parses only the syntax that git itself
-/// writes.
-fn core_setting(config: &str, name: &str) -> Option<String> {
-    let (mut in_core, mut found) = (false, None);
+/// The last value of a key of a section in a configuration file. Parses only the syntax that git itself writes.
+fn setting(config: &str, section: &str, name: &str) -> Option<String> {
+    let (mut in_section, mut found) = (false, None);
     for line in config.lines().map(str::trim) {
         let setting = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((section, rest)) => {
-                in_core = section.eq_ignore_ascii_case("core");
+            Some((begun, rest)) => {
+                in_section = begun.eq_ignore_ascii_case(section);
                 rest
             }
             None => line,
         };
         let Some((key, value)) = setting.split_once('=') else { continue };
-        if in_core && key.trim().eq_ignore_ascii_case(name) {
+        if in_section && key.trim().eq_ignore_ascii_case(name) {
             found = Some(unquoted(value.trim()));
         }
     }

@@ -25,6 +25,9 @@ pub struct StoreRecord {
     /// The projects that use the store.
     #[serde(default)]
     pub projects: Vec<TrustedProject>,
+    /// Users of the store's server whose runs this user trusts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<String>,
 }
 
 /// A project, and the guarded settings of its `milepost.toml` that the user has accepted.
@@ -37,6 +40,9 @@ pub struct TrustedProject {
     /// The accepted values by guarded key, as TOML.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
+    /// Whether the user trusts what every user of the store's server records in this project.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_users: bool,
 }
 
 impl StoreRecord {
@@ -49,6 +55,7 @@ impl StoreRecord {
             machine: crate::owner::machine_id(),
             trusted_at,
             projects: Vec::new(),
+            users: Vec::new(),
         }
     }
 
@@ -72,6 +79,7 @@ impl StoreRecord {
                 let before = entry.clone();
                 entry.root = project.root;
                 entry.values.extend(project.values);
+                entry.all_users |= project.all_users;
                 *entry != before
             }
             None => {

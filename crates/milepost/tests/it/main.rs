@@ -25,4 +25,5 @@ mod sqlite_damage;
 mod sqlite_wal;
 mod store_calls;
 mod stores;
+mod sync;
 mod toy_store;
