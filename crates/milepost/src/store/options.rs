@@ -24,7 +24,7 @@ options! {
         /// Maximum time for a transaction, not counting the wait for the lock. A longer transaction is
         /// interrupted. No limit by default.
         pub time_limit: Option<Duration>,
-        /// The time at which a store on a server stops waiting, whatever `wait` says. Other stores ignore it.
+        /// The time at which a store on a server stops waiting, even if `wait` is longer. Other stores ignore it.
         pub deadline: Option<Instant>,
         /// The id of the project that the store is used for. A store on a server, which many projects share, then
         /// lists only the runs, checkpoints and events of this project, and keeps its blobs apart. Other stores
