@@ -19,7 +19,7 @@
 //! A write reads the run, its newest checkpoint and a new stamp (one statement), asks the decision, and applies the
 //! commit by a second statement, whose first part updates the run's row only if its stamp and its number of commits
 //! are the ones that were read. All other parts write only if that one did. A statement is atomic by itself, so that
-//! a plain save takes two round trips. If another writer was faster, the write starts over; after three lost tries
+//! a plain save takes two round trips. A handle that wrote the run before reads only its stamp (`run_cache.rs`). If another writer was faster, the write starts over; after three lost tries
 //! it locks the row first. Writers of different runs have no row in common, so they never wait for each other.
 //!
 //! # Exactly once
@@ -45,6 +45,7 @@ mod opener;
 mod pool;
 mod project;
 mod read;
+mod run_cache;
 mod schema;
 mod session;
 mod statement;

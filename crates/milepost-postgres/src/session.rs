@@ -52,6 +52,42 @@ impl Params {
     }
 }
 
+/// One column of new rows.
+pub(crate) enum Column {
+    Ints(Vec<i64>),
+    Texts(Vec<String>),
+    Bytes(Vec<Vec<u8>>),
+    OptionalBytes(Vec<Option<Vec<u8>>>),
+}
+
+impl Params {
+    /// Adds rows, given by their columns, and returns the table expression that lists them. The server plans a single
+    /// row faster without an array.
+    pub(crate) fn rows(&mut self, columns: Vec<Column>) -> String {
+        let is_single = columns.iter().all(|column| match column {
+            Column::Ints(values) => values.len() == 1,
+            Column::Texts(values) => values.len() == 1,
+            Column::Bytes(values) => values.len() == 1,
+            Column::OptionalBytes(values) => values.len() == 1,
+        });
+        let placeholders: Vec<String> = columns
+            .into_iter()
+            .map(|column| match (is_single, column) {
+                (true, Column::Ints(mut values)) => self.add(values.pop(), Type::INT8),
+                (true, Column::Texts(mut values)) => self.add(values.pop(), Type::TEXT),
+                (true, Column::Bytes(mut values)) => self.add(values.pop(), Type::BYTEA),
+                (true, Column::OptionalBytes(mut values)) => self.add(values.pop().flatten(), Type::BYTEA),
+                (false, Column::Ints(values)) => self.ints(values),
+                (false, Column::Texts(values)) => self.texts(values),
+                (false, Column::Bytes(values)) => self.byte_arrays(values),
+                (false, Column::OptionalBytes(values)) => self.add(values, Type::BYTEA_ARRAY),
+            })
+            .collect();
+        let list = placeholders.join(", ");
+        if is_single { format!("(SELECT {list})") } else { format!("unnest({list})") }
+    }
+}
+
 /// A connection with its own small runtime.
 pub(crate) struct Session {
     client: Client,

@@ -16,18 +16,15 @@ use milepost::store::{
 use crate::connection::Settings;
 use crate::decode::number;
 use crate::error::PostgresError;
-use crate::frames::ChainEnd;
 use crate::pool::{Deadline, Failed, Pool};
 use crate::project::ProjectScope;
+use crate::run_cache::RunCache;
 use crate::schema::SchemaName;
 use crate::session::{Params, Session};
 use crate::{blobs, collect, info, maintenance, read, write};
 
 /// How long an operation waits for a server that has not answered the earlier ones.
 const TIME_AFTER_SILENCE: Duration = Duration::from_millis(300);
-
-/// Number of runs whose newest document is kept in memory.
-const CACHED_RUNS: usize = 8;
 
 /// A store in a schema of a PostgreSQL database.
 pub struct PostgresStore {
@@ -38,7 +35,7 @@ pub struct PostgresStore {
     pool: Pool,
     /// Whether the schema is known to exist in a version that this program supports.
     pub(crate) is_ready: AtomicBool,
-    ends: Mutex<Vec<CachedEnd>>,
+    pub(crate) written: RunCache,
     /// The user, once it is known.
     pub(crate) user: OnceLock<String>,
     /// Runs and messages that were read, until something is written. Only for a process that exits right after using
@@ -53,15 +50,6 @@ struct ReadCache {
     messages: HashMap<RunId, Vec<Result<Message, Damage>>>,
 }
 
-/// The newest document of a run, valid as long as the run's row is the same.
-#[derive(Clone)]
-pub(crate) struct CachedEnd {
-    pub(crate) n: i64,
-    /// The stamp and the number of commits in the run's row.
-    pub(crate) at: (u64, u64),
-    pub(crate) end: ChainEnd,
-}
-
 impl PostgresStore {
     /// Opens a store. Does not connect; the first operation does.
     pub fn open(settings: &Settings, options: &OpenOptions) -> Self {
@@ -72,7 +60,7 @@ impl PostgresStore {
             project: ProjectScope::new(options.project.clone()),
             pool: Pool::new(settings.clone()),
             is_ready: AtomicBool::new(false),
-            ends: Mutex::new(Vec::new()),
+            written: RunCache::default(),
             user: OnceLock::new(),
             reads: Mutex::default(),
         }
@@ -210,26 +198,6 @@ impl PostgresStore {
             WorkError::Store(e) => e,
             WorkError::Postgres(e) => self.read_error(e),
         })
-    }
-
-    /// The newest document of a run, if this handle wrote it and the run has not changed since.
-    pub(crate) fn cached_end(&self, n: i64, at: (u64, u64)) -> Option<ChainEnd> {
-        let ends = self.ends.lock().unwrap_or_else(|e| e.into_inner());
-        ends.iter().find(|cached| cached.n == n && cached.at == at).map(|cached| cached.end.clone())
-    }
-
-    pub(crate) fn cache_end(&self, new: CachedEnd) {
-        let mut ends = self.ends.lock().unwrap_or_else(|e| e.into_inner());
-        ends.retain(|cached| cached.n != new.n);
-        ends.push(new);
-        if ends.len() > CACHED_RUNS {
-            ends.remove(0);
-        }
-    }
-
-    pub(crate) fn forget_end(&self, n: i64) {
-        let mut ends = self.ends.lock().unwrap_or_else(|e| e.into_inner());
-        ends.retain(|cached| cached.n != n);
     }
 
     /// The stamp of a run's last write; `None` if the run does not exist.

@@ -71,6 +71,30 @@ impl Seen {
         Ok(Self { row: Some(row), view, shown_items: Vec::new(), next_item })
     }
 
+    /// Takes a new stamp for a run that this handle wrote last; `None` if the run has changed since.
+    pub(crate) fn refresh(
+        mut self,
+        session: &mut Session,
+        schema: &SchemaName,
+        run: &RunId,
+        patience: Duration,
+    ) -> Result<Option<Self>, PostgresError> {
+        let mut params = Params::new();
+        let id = params.text(run.as_str());
+        let sql = schema.fill(&format!(
+            "SELECT nextval({}) AS new_stamp, n, stamp, commits FROM {{s}}.run WHERE run_id = {id}",
+            schema.stamp_sequence()
+        ));
+        let rows = session.query(&sql, &params, patience)?;
+        let (Some(row), Some(found)) = (&self.row, rows.first()) else { return Ok(None) };
+        let found_at = (number(found, "stamp")?, number(found, "commits")?);
+        if column::<i64>(found, "n")? != row.n || found_at != row.stored {
+            return Ok(None);
+        }
+        self.view.slot = Slot::issue(row.last_sequence + 1, number(found, "new_stamp")?);
+        Ok(Some(self))
+    }
+
     /// Adds the details. Returns false if the run has changed since it was read: every statement also reads the run's
     /// row, so that its result belongs to the same commit if the row is unchanged.
     pub(crate) fn read_details(

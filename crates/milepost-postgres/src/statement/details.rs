@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use milepost::internal::store::EVENTS_KEPT;
 use milepost::internal::store::check::checksum;
 use milepost::store::{Part, Sealed};
-use tokio_postgres::types::Type;
 
 use super::{Builder, attached_hash, attachment_hash, event_checksum, json, name_hash};
 use crate::decode::{self, integer};
 use crate::error::PostgresError;
 use crate::schema::key_hash;
+use crate::session::Column;
 
 /// Maximum number of events in a row.
 const EVENTS_PER_ROW: usize = 64;
@@ -47,13 +47,15 @@ impl Builder<'_> {
             sums.push(decode::marks_checksum(self.row.n, *sequence, new.revision, &text).to_vec());
             texts.push(text);
         }
-        let p = &mut self.params;
-        let sequences = p.ints(marks.keys().map(|sequence| integer(*sequence)).collect());
-        let revisions = p.ints(marks.values().map(|new| integer(new.revision)).collect());
-        let (sums, texts) = (p.byte_arrays(sums), p.texts(texts));
+        let rows = self.params.rows(vec![
+            Column::Ints(marks.keys().map(|sequence| integer(*sequence)).collect()),
+            Column::Ints(marks.values().map(|new| integer(new.revision)).collect()),
+            Column::Bytes(sums),
+            Column::Texts(texts),
+        ]);
         let sql = format!(
             "INSERT INTO {{s}}.marks (run_n, sequence, revision, checksum, marks) SELECT written.n, m.* \
-             FROM written, unnest({sequences}, {revisions}, {sums}, {texts}) m ON CONFLICT (run_n, sequence) \
+             FROM written, {rows} m ON CONFLICT (run_n, sequence) \
              DO UPDATE SET revision = excluded.revision, checksum = excluded.checksum, marks = excluded.marks"
         );
         self.part("set_marks", sql);
@@ -111,11 +113,14 @@ impl Builder<'_> {
             self.part("drop_names", sql);
         }
         if !added.0.is_empty() {
-            let (sequences, names) = (self.params.ints(added.0), self.params.byte_arrays(added.1));
-            let reserved = self.params.add(added.2, Type::BYTEA_ARRAY);
+            let rows = self.params.rows(vec![
+                Column::Ints(added.0),
+                Column::Bytes(added.1),
+                Column::OptionalBytes(added.2),
+            ]);
             let sql = format!(
                 "INSERT INTO {{s}}.name (run_n, sequence, name, reserved) SELECT written.n, a.* \
-                 FROM written, unnest({sequences}, {names}, {reserved}) a ON CONFLICT (name, run_n, sequence) DO NOTHING"
+                 FROM written, {rows} a ON CONFLICT (name, run_n, sequence) DO NOTHING"
             );
             self.part("add_names", sql);
         }
@@ -157,19 +162,19 @@ impl Builder<'_> {
                 checksum(Part::Attachment, &[&n, checkpoint, key], text.as_bytes()).to_vec()
             });
             let sums = sums.collect();
-            let p = &mut self.params;
-            let checkpoints =
-                p.byte_arrays(these.iter().map(|((checkpoint, _), _)| checkpoint.clone()).collect());
-            let keys = p.byte_arrays(these.iter().map(|((_, key), _)| key.clone()).collect());
-            let (sums, texts) =
-                (p.byte_arrays(sums), p.texts(these.iter().map(|(_, (_, text))| text.clone()).collect()));
+            let rows = self.params.rows(vec![
+                Column::Bytes(these.iter().map(|((checkpoint, _), _)| checkpoint.clone()).collect()),
+                Column::Bytes(these.iter().map(|((_, key), _)| key.clone()).collect()),
+                Column::Bytes(sums),
+                Column::Texts(these.iter().map(|(_, (_, text))| text.clone()).collect()),
+            ]);
             let conflict = match replaces {
                 true => "UPDATE SET checksum = excluded.checksum, attachment = excluded.attachment",
                 false => "NOTHING",
             };
             let sql = format!(
                 "INSERT INTO {{s}}.attachment (run_n, checkpoint, key, checksum, attachment) \
-                 SELECT written.n, a.* FROM written, unnest({checkpoints}, {keys}, {sums}, {texts}) a \
+                 SELECT written.n, a.* FROM written, {rows} a \
                  ON CONFLICT (run_n, checkpoint, key) DO {conflict}"
             );
             self.part(if replaces { "replace_attachments" } else { "add_attachments" }, sql);
@@ -208,13 +213,16 @@ impl Builder<'_> {
         if rows.texts.is_empty() {
             return;
         }
-        let p = &mut self.params;
-        let (positions, counts) = (p.ints(rows.positions), p.ints(rows.counts));
-        let (sums, texts, stamp) =
-            (p.byte_arrays(rows.sums), p.texts(rows.texts), p.int(integer(self.stamp)));
+        let stamp = self.params.int(integer(self.stamp));
+        let rows = self.params.rows(vec![
+            Column::Ints(rows.positions),
+            Column::Ints(rows.counts),
+            Column::Bytes(rows.sums),
+            Column::Texts(rows.texts),
+        ]);
         let sql = format!(
             "INSERT INTO {{s}}.event (run_n, n, count, checksum, events, stamp) SELECT written.n, a.*, {stamp} \
-             FROM written, unnest({positions}, {counts}, {sums}, {texts}) a"
+             FROM written, {rows} a"
         );
         self.part("add_events", sql);
     }

@@ -16,7 +16,7 @@ use crate::decode::{self, RunTableRow, integer};
 use crate::error::PostgresError;
 use crate::frames::{self, NewFrame};
 use crate::schema::{SchemaName, key_hash};
-use crate::session::Params;
+use crate::session::{Column, Params};
 
 pub(crate) use blobs::{root_checksum, root_hash};
 
@@ -224,22 +224,30 @@ impl Builder<'_> {
         }
         let frames = self.context.frames;
         let firsts = frames.iter().map(|frame| integer(frame.first)).collect::<Vec<_>>();
-        let p = &mut self.params;
-        let (sequences, firsts) = (p.ints(sequences), p.ints(firsts));
-        let (stamps, ids, sums, headers) =
-            (p.ints(stamps), p.texts(ids), p.byte_arrays(sums), p.texts(headers));
+        let rows = self.params.rows(vec![
+            Column::Ints(sequences.clone()),
+            Column::Ints(firsts.clone()),
+            Column::Ints(stamps),
+            Column::Texts(ids),
+            Column::Bytes(sums),
+            Column::Texts(headers),
+        ]);
         let insert = format!(
             "INSERT INTO {{s}}.checkpoint (run_n, sequence, first, stamp, snapshot_id, checksum, header) \
-             SELECT written.n, p.* FROM written, unnest({sequences}, {firsts}, {stamps}, {ids}, {sums}, {headers}) p"
+             SELECT written.n, p.* FROM written, {rows} p"
         );
         let sums =
             frames.iter().map(|f| frames::frame_checksum(n, f.sequence, f.first, f.base, &f.data).to_vec());
-        let sums = p.byte_arrays(sums.collect());
-        let bases = p.ints(frames.iter().map(|frame| integer(frame.base)).collect());
-        let data = p.byte_arrays(frames.iter().map(|frame| frame.data.clone()).collect());
+        let rows = self.params.rows(vec![
+            Column::Ints(firsts),
+            Column::Ints(sequences),
+            Column::Ints(frames.iter().map(|frame| integer(frame.base)).collect()),
+            Column::Bytes(sums.collect()),
+            Column::Bytes(frames.iter().map(|frame| frame.data.clone()).collect()),
+        ]);
         let insert_frames = format!(
             "INSERT INTO {{s}}.frame (run_n, first, sequence, base, checksum, data) \
-             SELECT written.n, p.* FROM written, unnest({firsts}, {sequences}, {bases}, {sums}, {data}) p"
+             SELECT written.n, p.* FROM written, {rows} p"
         );
         self.part("put", insert);
         self.part("put_frames", insert_frames);
@@ -300,11 +308,9 @@ impl Builder<'_> {
         let sums = numbers.iter().zip(&texts);
         let sums =
             sums.map(|(at, text)| decode::numbered_checksum(part, self.row.n, *at, text).to_vec()).collect();
-        let (numbers, sums, texts) =
-            (self.params.ints(numbers), self.params.byte_arrays(sums), self.params.texts(texts));
+        let rows = self.params.rows(vec![Column::Ints(numbers), Column::Bytes(sums), Column::Texts(texts)]);
         let sql = format!(
-            "INSERT INTO {{s}}.{table} (run_n, n, checksum, {table}) SELECT written.n, a.* \
-             FROM written, unnest({numbers}, {sums}, {texts}) a"
+            "INSERT INTO {{s}}.{table} (run_n, n, checksum, {table}) SELECT written.n, a.* FROM written, {rows} a"
         );
         self.part(&format!("add_{table}"), sql);
     }

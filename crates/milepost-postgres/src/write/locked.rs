@@ -33,8 +33,8 @@ pub(super) fn try_locked(
         Err(e) => Err(Failed::Statement(e)),
     };
     // Dropping the session ends its transaction.
-    let (statement, end) = match prepared {
-        Ok(Prepared::Commit(statement, end)) => (statement, end),
+    let (statement, after) = match prepared {
+        Ok(Prepared::Commit(statement, after)) => (statement, after),
         Ok(Prepared::Unchanged) => return Ok(Try::Done),
         Ok(Prepared::Outdated) => return Ok(Try::Lost),
         Err(Failed::Final(e)) => return Err(e),
@@ -61,7 +61,7 @@ pub(super) fn try_locked(
             return after_lost_commit(store, run, &statement, deadline);
         }
     }
-    remember(store, &statement, end, &tried);
+    remember(store, run, after, &tried);
     Ok(tried)
 }
 

@@ -15,10 +15,11 @@ use crate::error::PostgresError;
 use crate::frames;
 use crate::lookup::{Detail, Lookup};
 use crate::pool::{Deadline, Failed};
+use crate::run_cache::{CachedRun, after_commit};
 use crate::schema::STAMPS_PER_COMMIT;
 use crate::session::{Params, Session};
 use crate::statement::{self, CommitStatement, Context};
-use crate::store::{CachedEnd, PostgresStore};
+use crate::store::PostgresStore;
 use crate::view::Seen;
 
 pub(crate) use delete::delete_run;
@@ -34,7 +35,8 @@ enum Prepared {
     Unchanged,
     /// The run changed while it was read.
     Outdated,
-    Commit(Box<CommitStatement>, Option<frames::ChainEnd>),
+    /// The statement, and what the run is like afterwards.
+    Commit(Box<CommitStatement>, Option<Box<CachedRun>>),
 }
 
 /// The result of one try.
@@ -85,7 +87,13 @@ fn prepare(
     deadline: &Deadline,
 ) -> Result<Prepared, Failed<StoreError>> {
     let schema = store.schema();
-    let mut seen = Seen::read(session, schema, run, deadline.left())?;
+    let (mut seen, known_end) = match store.written.take(run) {
+        Some(CachedRun { seen, end }) => match seen.refresh(session, schema, run, deadline.left())? {
+            Some(seen) => (seen, end),
+            None => (Seen::read(session, schema, run, deadline.left())?, None),
+        },
+        None => (Seen::read(session, schema, run, deadline.left())?, None),
+    };
     let slot = seen.view.slot.clone();
     if let Some(row) = &seen.row
         && slot.stamp() <= row.stamp
@@ -113,7 +121,10 @@ fn prepare(
     }
     let puts: Vec<&Sealed> =
         commit.puts.iter().filter(|put| !commit.drops.contains(&put.header().sequence())).collect();
-    let mut end = chain_end(store, session, &seen, &puts, deadline)?;
+    let mut end = match known_end {
+        Some(end) => Some(end),
+        None => chain_end(store, session, &seen, &puts, deadline)?,
+    };
     let new_frames = frames::pack(&puts, &mut end)?;
     let context = Context {
         run,
@@ -128,7 +139,12 @@ fn prepare(
         frames: &new_frames,
     };
     let statement = statement::build(schema, &commit, &context)?;
-    Ok(Prepared::Commit(Box::new(statement), end.filter(|_| !puts.is_empty())))
+    let after = if store.options.one_shot {
+        None
+    } else {
+        after_commit(seen, &commit, statement.row.clone()).map(|seen| Box::new(CachedRun { seen, end }))
+    };
+    Ok(Prepared::Commit(Box::new(statement), after))
 }
 
 /// The end of the chain to which the first new document may be added.
@@ -143,10 +159,7 @@ fn chain_end(
     if row.count == 0 || !puts.iter().any(|put| frames::may_be_delta(put.bytes())) {
         return Ok(None);
     }
-    match store.cached_end(row.n, row.stored) {
-        Some(end) => Ok(Some(end)),
-        None => frames::read_end(session, store.schema(), row.n, deadline.left()),
-    }
+    frames::read_end(session, store.schema(), row.n, deadline.left())
 }
 
 pub(crate) fn advance_stamps(
@@ -176,25 +189,17 @@ fn try_once(
     match prepared {
         Prepared::Unchanged => Ok(Try::Done),
         Prepared::Outdated => Ok(Try::Lost),
-        Prepared::Commit(statement, end) => {
+        Prepared::Commit(statement, after) => {
             let tried = send(store, run, &statement, deadline)?;
-            remember(store, &statement, end, &tried);
+            remember(store, run, after, &tried);
             Ok(tried)
         }
     }
 }
 
-/// Keeps the newest document of a run for the next delta.
-fn remember(store: &PostgresStore, statement: &CommitStatement, end: Option<frames::ChainEnd>, tried: &Try) {
-    match (tried, end) {
-        (Try::Done, Some(end)) => {
-            store.cache_end(CachedEnd {
-                n: statement.n,
-                at: (statement.row.stamp, statement.row.commits),
-                end,
-            });
-        }
-        (Try::Done, None) => {}
-        _ => store.forget_end(statement.n),
+/// Keeps what is known about a run after a commit, for the next write.
+fn remember(store: &PostgresStore, run: &RunId, after: Option<Box<CachedRun>>, tried: &Try) {
+    if let (Try::Done, Some(after)) = (tried, after) {
+        store.written.insert(run, *after);
     }
 }

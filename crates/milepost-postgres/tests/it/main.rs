@@ -17,6 +17,7 @@ mod info;
 mod plans;
 mod projects;
 mod rights;
+mod run_cache;
 mod server;
 mod servers;
 mod sql;
