@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
@@ -127,23 +128,24 @@ impl Session {
         params: &Params,
         patience: Duration,
     ) -> Result<Vec<Row>, PostgresError> {
-        let (started, patience) = (Instant::now(), patience.min(self.statement_timeout));
-        let timed_out = |_| PostgresError::TimedOut { waited: started.elapsed() };
-        let params = params.0.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()));
-        let params: Vec<(&(dyn ToSql + Sync), Type)> = params.collect();
+        let [rows] = self.query_all([(sql, params)], patience)?;
+        Ok(rows)
+    }
+
+    /// Runs independent statements in one round trip, each in a transaction of its own.
+    pub(crate) fn query_all<const N: usize>(
+        &mut self,
+        statements: [(&str, &Params); N],
+        patience: Duration,
+    ) -> Result<[Vec<Row>; N], PostgresError> {
+        let patience = patience.min(self.statement_timeout);
         let Some(runtime) = &self.runtime else {
             return Err(PostgresError::Lost { message: "the session is closed".to_owned() });
         };
-        runtime.block_on(async {
-            let failed = |e: tokio_postgres::Error| PostgresError::of_statement(&e);
-            let sent = tokio::time::timeout(patience, self.client.query_typed_raw(sql, params));
-            let mut stream = Box::pin(sent.await.map_err(timed_out)?.map_err(failed)?);
-            let mut rows = Vec::new();
-            while let Some(row) = tokio::time::timeout(patience, stream.next()).await.map_err(timed_out)? {
-                rows.push(row.map_err(failed)?);
-            }
-            Ok(rows)
-        })
+        // The driver sends all of them before it waits for the first reply.
+        let replies = statements.map(|(sql, params)| query(&self.client, sql, params, patience));
+        let replies = runtime.block_on(join_all(replies)).into_iter().collect::<Result<Vec<_>, _>>()?;
+        replies.try_into().map_err(|_| PostgresError::Lost { message: "a reply is missing".to_owned() })
     }
 
     /// Runs statements without parameters by the simple protocol.
@@ -170,6 +172,26 @@ impl Session {
     pub(crate) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
+}
+
+async fn query(
+    client: &Client,
+    sql: &str,
+    params: &Params,
+    patience: Duration,
+) -> Result<Vec<Row>, PostgresError> {
+    let started = Instant::now();
+    let timed_out = |_| PostgresError::TimedOut { waited: started.elapsed() };
+    let failed = |e: tokio_postgres::Error| PostgresError::of_statement(&e);
+    let params = params.0.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()));
+    let params: Vec<(&(dyn ToSql + Sync), Type)> = params.collect();
+    let sent = tokio::time::timeout(patience, client.query_typed_raw(sql, params));
+    let mut stream = Box::pin(sent.await.map_err(timed_out)?.map_err(failed)?);
+    let mut rows = Vec::new();
+    while let Some(row) = tokio::time::timeout(patience, stream.next()).await.map_err(timed_out)? {
+        rows.push(row.map_err(failed)?);
+    }
+    Ok(rows)
 }
 
 impl Drop for Session {

@@ -43,12 +43,8 @@ pub struct PostgresStore {
     reads: Mutex<ReadCache>,
 }
 
-/// What a short process has read.
-#[derive(Default)]
-struct ReadCache {
-    runs: HashMap<RunId, Option<StoredRun>>,
-    messages: HashMap<RunId, Vec<Result<Message, Damage>>>,
-}
+/// What a short process has read: runs with their messages, which are almost always needed together.
+type ReadCache = HashMap<RunId, (Option<StoredRun>, read::runs::Messages)>;
 
 impl PostgresStore {
     /// Opens a store. Does not connect; the first operation does.
@@ -66,27 +62,19 @@ impl PostgresStore {
         }
     }
 
-    /// What was read before, or the result of `read`. Reads again in a process that may use the store for long.
-    fn cached<T: Clone>(
-        &self,
-        run: &RunId,
-        part: impl Fn(&mut ReadCache) -> &mut HashMap<RunId, T>,
-        read: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        if !self.options.one_shot {
-            return read();
-        }
+    /// A run with its messages, as this process has read it before.
+    fn cached_run(&self, run: &RunId) -> Result<(Option<StoredRun>, read::runs::Messages), StoreError> {
         let lock = || self.reads.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(found) = part(&mut lock()).get(run) {
+        if let Some(found) = lock().get(run) {
             return Ok(found.clone());
         }
-        let found = read()?;
-        part(&mut lock()).insert(run.clone(), found.clone());
+        let found = read::runs::run_with_messages(self, run)?;
+        lock().insert(run.clone(), found.clone());
         Ok(found)
     }
 
     fn forget_reads(&self) {
-        *self.reads.lock().unwrap_or_else(|e| e.into_inner()) = ReadCache::default();
+        self.reads.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 
     pub(crate) fn schema(&self) -> &SchemaName {
@@ -246,7 +234,7 @@ impl Store for PostgresStore {
     }
 
     fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-        self.cached(run, |cache| &mut cache.runs, || read::runs::run(self, run))
+        if self.options.one_shot { Ok(self.cached_run(run)?.0) } else { read::runs::run(self, run) }
     }
 
     fn runs(&self, query: &RunQuery<'_>) -> Result<Vec<RunRow>, StoreError> {
@@ -266,7 +254,7 @@ impl Store for PostgresStore {
     }
 
     fn messages(&self, run: &RunId) -> Result<Vec<Result<Message, Damage>>, StoreError> {
-        self.cached(run, |cache| &mut cache.messages, || read::runs::messages(self, run))
+        if self.options.one_shot { Ok(self.cached_run(run)?.1) } else { read::runs::messages(self, run) }
     }
 
     fn attachments(

@@ -38,6 +38,7 @@ pub mod engine {
     pub use crate::engine::current::{Caller, RunResolution};
     pub use crate::engine::doctor::{CLOCK_TOLERANCE, Diagnosis, DoctorReport, FutureCheckpoint};
     pub use crate::engine::due::Due;
+    pub use crate::engine::files::RestorePointQuery;
     pub use crate::engine::lineage::{LineageRow, ParentLink, lineage};
     pub use crate::engine::outbox::{DeliveryReport, Outbox, PendingSave, PendingState, QueuedSave};
     pub use crate::engine::pointer::Pointer;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use milepost::internal::diff::is_binary;
+use milepost::internal::engine::RestorePointQuery;
 use milepost::store::StoreError;
 use milepost::{Error, FileContent, ReasonCode, Reference};
 
@@ -16,6 +17,11 @@ use crate::present::one_of::OneOf;
 
 /// Maximum number of messages in the document for an agent, whose context is limited.
 const MESSAGES_FOR_AGENTS: usize = 20;
+
+/// Maximum number of restore points in the document, and how many checkpoints are searched for them. A long history
+/// must not slow the command down.
+const RESTORE_POINTS: usize = 50;
+const CHECKPOINTS_WITH_POINTS: usize = 200;
 
 /// Show a checkpoint, or a file as it was
 ///
@@ -79,7 +85,12 @@ pub(super) fn show_checkpoint(args: &ShowArgs, context: &Context<'_>) -> Result<
     }
     let recent = mp.changes_since(&shown)?;
     // A damaged checkpoint elsewhere in the run must not keep this one from being shown.
-    let restore_points = mp.restore_points(header.run_id()).unwrap_or_default();
+    let query = RestorePointQuery {
+        up_to: recent.is_none().then_some(header.sequence()),
+        limit: RESTORE_POINTS,
+        checkpoints: CHECKPOINTS_WITH_POINTS,
+    };
+    let restore_points = mp.restore_points(header.run_id(), query).unwrap_or_default();
     ShowDocument::new(shown, messages, recent, restore_points, mp.now())
 }
 

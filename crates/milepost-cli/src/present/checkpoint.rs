@@ -58,7 +58,7 @@ pub(crate) struct ShowDocument {
     /// What was recorded since the checkpoint. Present only for the newest checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<RecentChanges>,
-    /// The files before each prompt, newest first, up to the checkpoint. For the newest checkpoint, also those
+    /// The files before the newest prompts, newest first, up to the checkpoint. For the newest checkpoint, also those
     /// since then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     restore_points: Vec<RestorePointDocument>,
@@ -79,13 +79,8 @@ struct RestorePointDocument {
 }
 
 impl RestorePointDocument {
-    /// All points of a run, newest first.
-    fn all(points: Vec<RestorePoint>) -> impl Iterator<Item = Self> {
-        (0..).zip(points).map(|(n, point)| Self {
-            reference: Reference::Prompt(n).to_string(),
-            at: point.at,
-            prompt: point.prompt,
-        })
+    fn new((number, point): (u64, RestorePoint)) -> Self {
+        Self { reference: Reference::Prompt(number).to_string(), at: point.at, prompt: point.prompt }
     }
 }
 
@@ -95,12 +90,9 @@ impl ShowDocument {
         shown: ShownCheckpoint,
         messages: Vec<Message>,
         recent: Option<(RunDetail, RecentChanges)>,
-        restore_points: Vec<RestorePoint>,
+        restore_points: Vec<(u64, RestorePoint)>,
         now: Timestamp,
     ) -> Result<Self> {
-        let is_newest = recent.is_some();
-        let created_at = shown.entry().header.created_at();
-        let restore_points = RestorePointDocument::all(restore_points);
         let text = strict::utf8(shown.bytes())?;
         let (detail, since) = recent.unzip();
         let record = detail.as_ref().and_then(|detail| detail.summary().intact());
@@ -112,7 +104,7 @@ impl ShowDocument {
             messages,
             unfixed: record.map(|record| record.working().failures().clone()).unwrap_or_default(),
             since: since.filter(|since| !since.is_empty()),
-            restore_points: restore_points.filter(|point| is_newest || point.at <= created_at).collect(),
+            restore_points: restore_points.into_iter().map(RestorePointDocument::new).collect(),
             shown,
             now,
         })

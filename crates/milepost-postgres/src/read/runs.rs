@@ -51,26 +51,56 @@ pub(crate) fn select_run(run: &str) -> String {
     )
 }
 
+/// The messages of a run, each intact or with its damage.
+pub(crate) type Messages = Vec<Result<Message, Damage>>;
+
+/// Reads a run.
 pub(crate) fn run(store: &PostgresStore, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
     let mut params = Params::new();
     let id = params.text(run.as_str());
     let sql = store.schema().fill(&select_run(&id));
     store.read(|session, deadline| {
         let rows = session.query(&sql, &params, deadline.left())?;
-        let Some(first) = rows.first() else { return Ok(None) };
-        let (found, row) = run_row(store, session, first, deadline)?;
-        let mut stored = StoredRun::new(row);
-        for row in &rows {
-            if column::<Option<i64>>(row, "n")?.is_none() {
-                continue;
-            }
-            match decode::numbered::<Item>(Part::Item, found.n, row)?.1 {
-                Ok(item) => stored.items.push(item),
-                Err(damage) => stored.damaged.push(damage.at(Some(run), None)),
-            }
-        }
-        Ok(Some(stored))
+        Ok(stored_run(store, session, run, &rows, deadline)?)
     })
+}
+
+/// Reads a run and its messages in one round trip.
+pub(crate) fn run_with_messages(
+    store: &PostgresStore,
+    run: &RunId,
+) -> Result<(Option<StoredRun>, Messages), StoreError> {
+    let mut params = Params::new();
+    let id = params.text(run.as_str());
+    let (run_sql, message_sql) =
+        (store.schema().fill(&select_run(&id)), store.schema().fill(&select_messages(&id)));
+    store.read(|session, deadline| {
+        let [rows, messages] =
+            session.query_all([(&run_sql, &params), (&message_sql, &params)], deadline.left())?;
+        Ok((stored_run(store, session, run, &rows, deadline)?, decode_messages(run, &messages)?))
+    })
+}
+
+fn stored_run(
+    store: &PostgresStore,
+    session: &mut Session,
+    run: &RunId,
+    rows: &[SqlRow],
+    deadline: &Deadline,
+) -> Result<Option<StoredRun>, PostgresError> {
+    let Some(first) = rows.first() else { return Ok(None) };
+    let (found, row) = run_row(store, session, first, deadline)?;
+    let mut stored = StoredRun::new(row);
+    for row in rows {
+        if column::<Option<i64>>(row, "n")?.is_none() {
+            continue;
+        }
+        match decode::numbered::<Item>(Part::Item, found.n, row)?.1 {
+            Ok(item) => stored.items.push(item),
+            Err(damage) => stored.damaged.push(damage.at(Some(run), None)),
+        }
+    }
+    Ok(Some(stored))
 }
 
 /// Selects runs by their stamp, newest first.
@@ -115,24 +145,29 @@ pub(crate) fn runs(store: &PostgresStore, query: &RunQuery<'_>) -> Result<Vec<Ru
     })
 }
 
-pub(crate) fn messages(
-    store: &PostgresStore,
-    run: &RunId,
-) -> Result<Vec<Result<Message, Damage>>, StoreError> {
+fn select_messages(run: &str) -> String {
+    format!(
+        "SELECT r.n AS r_n, m.n, m.checksum, m.message AS value FROM {{s}}.run r \
+         JOIN {{s}}.message m ON m.run_n = r.n WHERE r.run_id = {run} ORDER BY m.n"
+    )
+}
+
+pub(crate) fn messages(store: &PostgresStore, run: &RunId) -> Result<Messages, StoreError> {
     let mut params = Params::new();
     let id = params.text(run.as_str());
-    let sql = store.schema().fill(&format!(
-        "SELECT r.n AS r_n, m.n, m.checksum, m.message AS value FROM {{s}}.run r \
-         JOIN {{s}}.message m ON m.run_n = r.n WHERE r.run_id = {id} ORDER BY m.n"
-    ));
+    let sql = store.schema().fill(&select_messages(&id));
     store.read(|session, deadline| {
         let rows = session.query(&sql, &params, deadline.left())?;
-        let decoded = rows.iter().map(|row| {
-            let (_, message) = decode::numbered::<Message>(Part::Message, column(row, "r_n")?, row)?;
-            Ok(message.map_err(|damage| damage.at(Some(run), None)))
-        });
-        Ok(decoded.collect::<Result<Vec<_>, PostgresError>>()?)
+        Ok(decode_messages(run, &rows)?)
     })
+}
+
+fn decode_messages(run: &RunId, rows: &[SqlRow]) -> Result<Messages, PostgresError> {
+    let decoded = rows.iter().map(|row| {
+        let (_, message) = decode::numbered::<Message>(Part::Message, column(row, "r_n")?, row)?;
+        Ok(message.map_err(|damage| damage.at(Some(run), None)))
+    });
+    decoded.collect()
 }
 
 pub(crate) fn attachments(

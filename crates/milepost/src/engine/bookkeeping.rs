@@ -133,6 +133,9 @@ pub(super) fn update_latest(record: &mut RunRecord, header: &Header) {
     if header.holds_workspace() {
         record.captures.latest = sequence;
     }
+    if header.restore_points > 0 {
+        record.captures.restore_points = sequence;
+    }
 }
 
 /// Updates a run record for a new checkpoint.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::lookup::PAGE;
 use super::snapshot::{inside_root, reported_files};
 use super::{Milepost, Reference};
 use crate::Error;
@@ -68,6 +67,27 @@ impl std::fmt::Debug for Files<'_> {
     }
 }
 
+/// Number of headers that a search for restore points reads at once.
+const POINTS_PAGE: usize = 50;
+
+/// Which restore points of a run to list.
+#[derive(Debug, Clone, Copy)]
+pub struct RestorePointQuery {
+    /// The newest checkpoint whose points are listed, by its sequence number; `None` also lists the points since the
+    /// newest checkpoint.
+    pub up_to: Option<u64>,
+    /// Maximum number of points.
+    pub limit: usize,
+    /// Maximum number of checkpoints to look at.
+    pub checkpoints: usize,
+}
+
+impl Default for RestorePointQuery {
+    fn default() -> Self {
+        Self { up_to: None, limit: usize::MAX, checkpoints: usize::MAX }
+    }
+}
+
 /// Why a content is not available that was evicted, or that did not come with a bundle or copy.
 const NOT_IN_STORE: &str = "the store does not have its content";
 
@@ -89,35 +109,56 @@ impl Milepost {
         Ok(Worktree { milepost: self, options, root, repository })
     }
 
-    /// The restore points of a run, newest first: the files before each of its prompts.
+    /// The newest restore points of a run, newest first: the files before each of its prompts. With each comes its
+    /// number, by which `prompt~N` names it.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
-    pub(crate) fn restore_points(&self, run: &RunId) -> Result<Vec<RestorePoint>, Error> {
+    pub(crate) fn restore_points(
+        &self,
+        run: &RunId,
+        query: RestorePointQuery,
+    ) -> Result<Vec<(u64, RestorePoint)>, Error> {
         let Some(stored) = self.store.run(run)? else { return Err(Error::NoRun(run.to_string())) };
         let pending = stored.items.iter().filter_map(|item| match item {
-            Item::RestorePoint(point) => Some(point.clone()),
+            Item::RestorePoint(point) => Some(point),
             _ => None,
         });
         let record = stored.row.record.as_ref().ok();
-        let kept = record.into_iter().flat_map(|record| record.working.restore_points.iter().cloned());
-        let mut points: Vec<_> = kept.chain(pending).collect();
-        points.reverse();
-        let mut after = None;
-        loop {
-            let query = HeaderQuery { after, ..HeaderQuery::default().run(run).limit(PAGE) };
-            let page = self.store.headers(&query)?;
+        let has_points = record.is_none_or(|record| record.captures.restore_points > 0);
+        let kept = record.into_iter().flat_map(|record| record.working.restore_points.iter());
+        let since_latest: Vec<_> = kept.chain(pending).cloned().collect();
+        let (mut points, mut next) = (Vec::new(), 0);
+        let number = |found: Vec<RestorePoint>, next: &mut u64| -> Vec<(u64, RestorePoint)> {
+            let first = *next;
+            *next += found.len() as u64;
+            (first..).zip(found.into_iter().rev()).collect()
+        };
+        match query.up_to {
+            None => points.extend(number(since_latest, &mut next)),
+            Some(_) => next += since_latest.len() as u64,
+        }
+        let (mut after, mut read) = (None, 0);
+        while has_points && points.len() < query.limit && read < query.checkpoints {
+            let page = HeaderQuery { after, ..HeaderQuery::default().run(run).limit(POINTS_PAGE) };
+            let page = self.store.headers(&page)?;
+            let is_last = page.len() < POINTS_PAGE;
             after = page.last().map(Row::cursor);
-            let is_last = page.len() < PAGE;
-            for entry in
-                page.into_iter().filter_map(Row::intact).filter(|entry| !entry.header.manifests.is_empty())
-            {
-                if let Some(body) = self.body_if_there(&entry)? {
-                    points.extend(body.restore_points.into_iter().flatten().rev());
+            read += page.len();
+            for entry in page.into_iter().filter_map(Row::intact) {
+                if query.up_to.is_some_and(|up_to| entry.header.sequence > up_to) {
+                    next += entry.header.restore_points;
+                } else if entry.header.restore_points > 0
+                    && points.len() < query.limit
+                    && let Some(body) = self.body_if_there(&entry)?
+                {
+                    points.extend(number(body.restore_points.unwrap_or_default(), &mut next));
                 }
             }
             if is_last {
-                return Ok(points);
+                break;
             }
         }
+        points.truncate(query.limit);
+        Ok(points)
     }
 }
 
@@ -137,8 +178,9 @@ impl<'m> Worktree<'m> {
                     Some(run) => run.clone(),
                     None => mp.find(&Reference::Latest(0), None)?.header.run_id,
                 };
-                let points = mp.restore_points(&run)?;
-                let point = usize::try_from(*back).ok().and_then(|back| points.into_iter().nth(back));
+                let limit = usize::try_from(*back).unwrap_or(usize::MAX).saturating_add(1);
+                let points = mp.restore_points(&run, RestorePointQuery { limit, ..Default::default() })?;
+                let point = points.into_iter().find(|(number, _)| number == back).map(|(_, point)| point);
                 let point =
                     point.ok_or_else(|| Error::NotFound { reference: format!("{reference} of {run}") })?;
                 (point.manifest, run, point.at)

@@ -118,6 +118,9 @@ pub(crate) struct CaptureHistory {
     /// The sequence number of the newest checkpoint with a workspace, or 0 if there is none. The next capture
     /// extends its list of touched files.
     pub(crate) latest: u64,
+    /// The sequence number of the newest checkpoint with restore points, or 0 if there is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) restore_points: u64,
     /// The time of the last capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<Timestamp>,
@@ -133,6 +136,11 @@ pub(crate) struct CaptureHistory {
     /// Folders that this run watches in addition to the configured ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) watch: Vec<String>,
+}
+
+/// Whether a number is left out of a record.
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl CaptureHistory {

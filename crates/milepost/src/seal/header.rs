@@ -60,6 +60,9 @@ pub struct Header {
     /// The manifests of the checkpoint's files: its own snapshot, and those before its prompts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) manifests: Vec<BlobId>,
+    /// Number of restore points in the checkpoint.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) restore_points: u64,
     /// The format version of the sealed document.
     pub(crate) format_version: u64,
     /// The size of the sealed document in bytes.
@@ -100,11 +103,17 @@ impl Header {
             imported_id: imported_id(body.metadata.as_ref())
                 .or_else(|| body.brief.as_deref().and_then(crate::front_matter::brief_id)),
             manifests: body.manifests(),
+            restore_points: body.restore_points.as_ref().map_or(0, |points| points.len() as u64),
             format_version: super::FORMAT_VERSION,
             size: 0,
             checksum: String::new(),
         }
     }
+}
+
+/// Whether a field is left out of the header.
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Returns the original id that an import stored in `metadata.imported.id`.

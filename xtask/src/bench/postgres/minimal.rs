@@ -29,10 +29,15 @@ const WRITE: &str = "WITH written AS (UPDATE minimal.run SET stamp = $2, last_se
     log AS (INSERT INTO minimal.write_log (run_n, n, stamp, sequence, coalesced, token) \
     SELECT n, $4, $2, 0, false, NULL FROM written) SELECT count(*) FROM written";
 
-/// Reads the newest checkpoint with its document.
-const SHOW: &str = "SELECT c.header, f.data, r.record FROM (SELECT * FROM milepost.checkpoint ORDER BY stamp DESC LIMIT 1) c \
-                    JOIN milepost.run r ON r.n = c.run_n \
-                    JOIN milepost.frame f ON f.run_n = c.run_n AND f.first = c.first AND f.sequence <= c.sequence";
+/// Reads what `show latest` shows: the newest checkpoint with its marks and its document, the record of its run, the
+/// pending items and the messages.
+const SHOW: &str = "SELECT c.header, m.marks, f.data, r.record, \
+    ARRAY(SELECT i.item FROM milepost.item i WHERE i.run_n = r.n) AS items, \
+    ARRAY(SELECT g.message FROM milepost.message g WHERE g.run_n = r.n) AS messages \
+    FROM (SELECT * FROM milepost.checkpoint ORDER BY stamp DESC LIMIT 1) c \
+    JOIN milepost.run r ON r.n = c.run_n \
+    JOIN milepost.frame f ON f.run_n = c.run_n AND f.first = c.first AND f.sequence <= c.sequence \
+    LEFT JOIN milepost.marks m ON m.run_n = c.run_n AND m.sequence = c.sequence";
 
 /// The content of the rows, taken from a real save.
 #[derive(Clone)]

@@ -318,5 +318,8 @@ fn adopt(record: &mut RunRecord, header: &Header) {
     if header.holds_workspace() {
         record.captures.latest = record.captures.latest.max(sequence);
     }
+    if header.restore_points > 0 {
+        record.captures.restore_points = record.captures.restore_points.max(sequence);
+    }
     record.updated_at = record.updated_at.max(header.created_at);
 }
