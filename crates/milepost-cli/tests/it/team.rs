@@ -382,3 +382,68 @@ fn hooks_record_on_a_server_only_in_projects_that_were_initialised() {
     hook();
     assert_eq!(run_ids(&env.json(&["runs"])), ["claude-code-s1"]);
 }
+
+/// A command on another host: it has its own name, machine id, boot and processes. `None` where namespaces are not
+/// permitted.
+fn on_host(env: &TestEnvironment, host: &str, args: &[&str]) -> Option<std::process::Command> {
+    let isolated = ["--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let permitted = env.program("unshare").args(isolated).arg("true").output().ok()?;
+    if !permitted.status.success() {
+        let reason = String::from_utf8_lossy(&permitted.stderr);
+        let _ = writeln!(std::io::stderr(), "SKIPPED tests of another host: {}", reason.trim());
+        return None;
+    }
+    let id = env.path("machine-id");
+    #[allow(clippy::disallowed_methods, reason = "a test's own file")]
+    std::fs::write(&id, format!("{host:0>32}\n")).unwrap();
+    let setup = "hostname \"$1\"; for f in /etc/machine-id /proc/sys/kernel/random/boot_id; do \
+                 [ ! -e $f ] || mount --bind \"$2\" $f; done; shift 2; exec \"$@\"";
+    let mut command = env.program("unshare");
+    command.args(isolated).args(["sh", "-ec", setup, "sh", host]).arg(id);
+    command.arg(env!("CARGO_BIN_EXE_milepost")).args(args);
+    Some(command)
+}
+
+/// A process that ends with the test.
+struct KillOnDrop(std::process::Child);
+
+impl KillOnDrop {
+    fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[test]
+fn the_work_of_a_host_that_is_gone_is_found_by_its_heartbeat() {
+    let Some(team) = Team::start() else { return };
+    let there = team.machine("alice", "acme/app");
+    let args = ["run", "--run", "nightly", "--", "sleep", "60"];
+    let Some(mut command) = on_host(&there, "build-7", &args) else { return };
+    let mut nightly = KillOnDrop(command.spawn().unwrap());
+    let here = team.machine("alice", "acme/app");
+    eventually("the run of the other host is listed", || run_ids(&here.json(&["runs"])) == ["nightly"]);
+    let listed = here.json(&["runs", "--host", "build-7"]);
+    assert_eq!((run_ids(&listed), &listed["runs"][0]["host"]), (vec!["nightly"], &json!("build-7")));
+    // Its owner cannot be seen from here, and was active a moment ago.
+    let busy = here.run(&["resume", "nightly", "--start", "--json"]);
+    assert!(busy.code != 0 && busy.stderr.contains("build-7"), "{busy:#?}");
+    assert!(here.run(&["status"]).stdout.contains("build-7"), "{:#?}", here.run(&["status"]));
+    let mut agent = FakeAgent::new(&here, "claude-code");
+    let offer = agent.hears("s1", "SessionStart", json!({ "source": "startup" }));
+    assert!(!offer.is_some_and(|offer| offer.to_string().contains("nightly")), "it is still at work");
+    nightly.kill();
+    // The age of a run is measured by the server's clock.
+    team.sql("UPDATE milepost.run SET written_at = written_at - interval '3 hours' WHERE run_id = 'nightly'");
+    let status = here.run(&["status"]).exits(0).stdout;
+    assert!(status.contains("nightly") && status.contains("milepost resume"), "{status}");
+    let offer = agent.hears("s2", "SessionStart", json!({ "source": "startup" })).unwrap().to_string();
+    assert!(offer.contains("nightly"), "{offer}");
+    here.run(&["resume", "nightly", "--start", "--json"]).exits(0);
+}

@@ -84,8 +84,8 @@ impl Milepost {
             match done {
                 Ok(_) if gone => return Err(Error::NoRun(run.to_string())),
                 // The checkpoint may have been pruned between the read and the write. From now on, its
-                // marks protect it.
-                Ok(_) if self.row_at(run, sequence)?.is_none() => return Err(missing()),
+                // marks protect it. The marks are committed, so a failure of this read is not reported.
+                Ok(_) if matches!(self.row_at(run, sequence), Ok(None)) => return Err(missing()),
                 Ok(_) => return Ok(marks),
                 // Another process wrote first, or the reply to our own write was lost: read the marks again
                 // and retry.

@@ -414,9 +414,10 @@ impl RunAssessment {
                 format!("{owner} is alive but has been silent for a long time")
             }
             (ReasonCode::ResumeRunActive, _) => format!("{owner} is alive"),
-            (ReasonCode::ResumeUnknownInterruptionClass, _) => {
-                format!("{owner} is not visible from this process")
-            }
+            (ReasonCode::ResumeUnknownInterruptionClass, _) => match self.detail.summary.host() {
+                Some(host) => format!("{owner} on {host} is not visible from this process"),
+                None => format!("{owner} is not visible from this process"),
+            },
             (ReasonCode::ResumeClaimed, _) => {
                 format!(
                     "run {} already continues it",
