@@ -52,6 +52,7 @@ impl Script {
             .env("HOME", self.env.path("home"))
             .env("TASKS", self.tasks.iter().cloned().collect::<Vec<_>>().join(" "))
             .env("WORK", "./work")
+            .envs(self.env.store_variables())
             .stdin(std::process::Stdio::null())
             .stdout(out)
             .process_group(0)
