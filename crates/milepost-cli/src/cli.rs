@@ -134,7 +134,7 @@ fn dispatch(cli: Cli, output: &Output) -> Result<()> {
         output.message(&format!("Warning: {warning}"));
     }
     let context = Context::new(config, output);
-    command.run(&context)?;
+    command.run(&context).map_err(|error| context.explain_outage(error))?;
     context.end()
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use milepost::internal::fs::atomic;
-use milepost::store::{OpenOptions, StoreUrl, SyncOptions, SyncedStore};
-use milepost::{Error, Milepost, SyncReport};
+use milepost::store::{OpenOptions, StoreError, StoreUrl, SyncOptions, SyncedStore};
+use milepost::{Error, Milepost, ReasonCode, SyncReport};
 
 use super::{Audience, Context};
 use crate::config::ProjectChoice;
@@ -212,6 +212,28 @@ impl Context<'_> {
             "Warning: the server cannot be reached, so only what is on this machine is shown ({outage})"
         ));
         Err(CommandError::ExitOnly(Exit::Partly))
+    }
+
+    /// Replaces "not found" if the server could not be asked: the run or checkpoint may exist there.
+    pub(crate) fn explain_outage(&self, error: CommandError) -> CommandError {
+        let opened = self.opened.borrow();
+        let outage = opened.as_ref().and_then(|mp| mp.synced()).and_then(SyncedStore::outage);
+        let is_absent = matches!(
+            &error,
+            CommandError::Library(
+                Error::NotFound { .. }
+                    | Error::NoRun(_)
+                    | Error::Store(StoreError::NoRun(_) | StoreError::NoCheckpoint(..))
+            )
+        );
+        match outage {
+            Some(outage) if is_absent => {
+                let message = format!("{error} on this machine, and the server cannot be reached ({outage})");
+                CommandError::new(ReasonCode::StoreUnavailable, message)
+                    .with_hint("it may exist on the server; try again when the server answers")
+            }
+            _ => error,
+        }
     }
 
     /// The state of a store on a server; `None` for a store on this machine.

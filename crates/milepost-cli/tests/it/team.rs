@@ -208,6 +208,14 @@ fn saves_wait_for_the_server_and_are_sent_once_in_order() {
     assert!(status["server"]["unsent_since"].is_string());
     let refused = env.run(&["sync", "--json"]);
     assert_eq!((refused.code, refused.reason().as_str()), (1, "store_unavailable"), "{refused:#?}");
+    // What is not on this machine may be on the server.
+    for args in [
+        &["mark", "elsewhere@1", "--pin", "--json"][..],
+        &["show", "cp_20260101T000000000Z_0123456789ab", "--json"],
+    ] {
+        let unknown = env.run(args);
+        assert_eq!((unknown.code, unknown.reason().as_str()), (1, "store_unavailable"), "{unknown:#?}");
+    }
     team.cluster.start_again().unwrap();
     let sent = env.json(&["sync"]);
     assert_eq!(

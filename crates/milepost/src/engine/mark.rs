@@ -62,15 +62,17 @@ impl Milepost {
         let sequence = entry.header.sequence;
         let missing = || Error::NotFound { reference: entry.header.snapshot_id.to_string() };
         loop {
+            let before = self.record_of(run)?;
             let current = intact(self.row_at(run, sequence)?.ok_or_else(missing)?)?;
             let marks = changed(&current.marks, change);
             if marks == current.marks {
                 return Ok(marks);
             }
             let now = self.now();
-            let mut gone = false;
+            let (mut gone, mut is_unchanged) = (false, false);
             let done = self.write(run, &mut |view| {
                 gone = view.record.is_none();
+                is_unchanged = view.record.as_ref() == before.as_deref();
                 let Some(mut record) = view.record.clone() else { return WriteDecision::NoChange };
                 record.updated_at = now;
                 record.marks_changed = record.marks_changed.saturating_add(1);
@@ -83,9 +85,11 @@ impl Milepost {
             });
             match done {
                 Ok(_) if gone => return Err(Error::NoRun(run.to_string())),
-                // The checkpoint may have been pruned between the read and the write. From now on, its
-                // marks protect it. The marks are committed, so a failure of this read is not reported.
-                Ok(_) if matches!(self.row_at(run, sequence), Ok(None)) => return Err(missing()),
+                // If the run changed between the read and the write, the checkpoint may have been pruned. From now
+                // on, its marks protect it.
+                Ok(_) if !is_unchanged && matches!(self.row_at(run, sequence), Ok(None)) => {
+                    return Err(missing());
+                }
                 Ok(_) => return Ok(marks),
                 // Another process wrote first, or the reply to our own write was lost: read the marks again
                 // and retry.

@@ -47,6 +47,12 @@ struct RunPlan {
     steps: Vec<PruneStep>,
 }
 
+/// Whether the next operation on the store would probably wait and fail in the same way.
+fn is_blocking(e: &Error) -> bool {
+    use StoreError::{Busy, Server, Unknown};
+    matches!(e, Error::Store(Busy { .. } | Server { .. } | Unknown { .. }))
+}
+
 impl Milepost {
     /// Prunes runs. `progress` is called with the number of checkpoints examined so far.
     pub fn prune(&self, request: &PruneOptions, progress: &mut dyn FnMut(u64)) -> Result<PruneReport, Error> {
@@ -66,7 +72,7 @@ impl Milepost {
         let pointed = self.pointed_id();
         let mut report = PruneReport { dry_run: request.dry_run, ..PruneReport::default() };
         let mut plans = Vec::new();
-        let (mut examined, mut busy) = (0, false);
+        let (mut examined, mut is_blocked) = (0, false);
         for row in rows {
             // An open run needs what was said in the runs that it continues.
             let is_needed = Some(last_write(&row)) == newest_write || continued.contains(&row.run_id);
@@ -81,14 +87,15 @@ impl Milepost {
                 Ok(None) => Vec::new(),
                 Err(error) => vec![error],
             };
-            // If another process holds the store's lock, pruning each remaining run would wait as long again.
-            busy = failed.iter().any(|e| matches!(e, Error::Store(StoreError::Busy { .. })));
+            // If another process holds the store's lock, or the server does not answer, pruning each remaining run
+            // would wait as long again.
+            is_blocked = failed.iter().any(is_blocking);
             report.add_failures(&run_id, failed);
-            if busy {
+            if is_blocked {
                 break;
             }
         }
-        if !request.dry_run && !busy {
+        if !request.dry_run && !is_blocked {
             let collected = self.collect_files_within_limit();
             report.failed.extend(collected.err().map(|error| PruneFailure { run_id: None, error }));
             self.compress_old(request.run.as_ref(), &mut report);
