@@ -10,6 +10,7 @@ use clap::builder::StyledStr;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use milepost::model::Profile;
 
+use crate::command::status::StatusArgs;
 use crate::command::{Command, GROUPS};
 use crate::completion::{self, Values};
 use crate::config::Config;
@@ -123,6 +124,7 @@ fn parse_single_command(arguments: &[OsString]) -> Option<Cli> {
 }
 
 fn dispatch(cli: Cli, output: &Output) -> Result<()> {
+    let is_bare = cli.command.is_none();
     let command = cli.command.unwrap_or(Command::Status(Default::default()));
     let command = match command.run_without_config(&cli.global, output)? {
         Some(command) => command,
@@ -134,6 +136,12 @@ fn dispatch(cli: Cli, output: &Output) -> Result<()> {
         output.message(&format!("Warning: {warning}"));
     }
     let context = Context::new(config, output);
+    let command = match command {
+        Command::Status(_) if is_bare && context.is_outside_projects() => {
+            Command::Status(StatusArgs { all: true, ..Default::default() })
+        }
+        command => command,
+    };
     command.run(&context).map_err(|error| context.explain_outage(error))?;
     context.end()
 }

@@ -1,4 +1,5 @@
-//! `status`: shows the store, unfinished runs, saves waiting in the outbox, and the next command to type.
+//! `status`: shows the store, unfinished runs, saves waiting in the outbox, and the next command to type. With `--all`,
+//! shows the runs of all projects.
 
 use std::path::PathBuf;
 
@@ -10,19 +11,48 @@ use milepost::store::StoreError;
 use crate::context::Context;
 use crate::error::Result;
 use crate::hook::failures;
+use crate::present::one_of::OneOf;
 use crate::present::status::{StatusDocument, StatusRow};
+use crate::present::status_all::AllStatusDocument;
 
 /// Show the store, its unfinished runs, and the next command
+///
+/// --all shows what happened in every project that you created or trusted on this machine: interrupted runs first,
+/// then live and waiting ones, and what ended today. Servers are asked for one second at most. Outside any project,
+/// `milepost` alone shows the same.
 #[derive(Debug, Default, clap::Args)]
-#[command(after_help = "Examples:\n  milepost\n  milepost status --json\n  \
+#[command(after_help = "Examples:\n  milepost\n  milepost status --all\n  milepost status --json\n  \
                         milepost status --project all")]
 pub(crate) struct StatusArgs {
+    /// Show the runs of all your projects on this machine
+    #[arg(long, conflicts_with = "project")]
+    pub(crate) all: bool,
     /// Project whose runs to show (all = every project), in a store on a server
     #[arg(long, value_name = "ID")]
     pub(crate) project: Option<String>,
 }
 
-pub(crate) fn execute(args: StatusArgs, context: &Context<'_>) -> Result<StatusDocument> {
+pub(crate) fn execute(
+    args: StatusArgs,
+    context: &Context<'_>,
+) -> Result<OneOf<StatusDocument, AllStatusDocument>> {
+    if args.all {
+        return Ok(OneOf::Second(status_of_all(context)));
+    }
+    status_of_project(&args, context).map(OneOf::First)
+}
+
+/// The runs of all projects.
+fn status_of_all(context: &Context<'_>) -> AllStatusDocument {
+    let (projects, failed) = context.read_projects(|_, context, mp| {
+        let hidden = context.hidden_runs(mp)?;
+        Ok(mp.run_groups(None, |run| !hidden.contains(run))?)
+    });
+    let now = milepost::Clock::now(&milepost::internal::clock::SystemClock);
+    AllStatusDocument::new(projects, failed, context.config.home.clone(), now)
+}
+
+fn status_of_project(args: &StatusArgs, context: &Context<'_>) -> Result<StatusDocument> {
     context.select_project(args.project.as_deref())?;
     let (waiting, unsigned) = waiting(context);
     let document = StatusDocument {

@@ -154,9 +154,20 @@ fn find_in<'f>(files: impl IntoIterator<Item = &'f File>, key: &str) -> RawSetti
 impl Config {
     /// Loads all settings from flags, the environment and the configuration files.
     pub(crate) fn load(global: &Global) -> Result<Self> {
-        let folder = Path::new(".");
+        Self::load_from(global, Path::new("."), Environment::read()?)
+    }
+
+    /// Loads the settings of another project of this user. What flags and the environment say about the current
+    /// project does not apply to it, except the given address of a store.
+    pub(crate) fn load_project(folder: &Path, store: Option<String>) -> Result<Self> {
+        let current = Environment::read()?;
+        let environment =
+            Environment { store, project: None, run: None, session: None, agent_session: None, ..current };
+        Self::load_from(&Global::default(), folder, environment)
+    }
+
+    fn load_from(global: &Global, folder: &Path, environment: Environment) -> Result<Self> {
         let paths = ProjectPaths::find(folder).map_err(Error::file(folder, "read"))?;
-        let environment = Environment::read()?;
         let file = paths.config.clone();
         // Relative paths in the project's file start at its own folder, all others at the project's root.
         let own_folder = |origin: &Origin| match origin {

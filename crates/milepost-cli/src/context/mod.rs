@@ -2,11 +2,13 @@
 //! Takes settings, provides an engine, the current run, and the options for opening a run.
 
 mod fallback;
+mod projects;
 mod server;
 mod store;
 mod visible;
 
 pub(crate) use self::fallback::{SaveResult, save_or_enqueue};
+pub(crate) use self::projects::{KnownProject, ProjectError};
 use self::server::ServerUse;
 pub(crate) use self::server::StoreSource;
 pub(crate) use self::store::lost_writes;

@@ -30,6 +30,7 @@ pub(crate) mod runs;
 pub(crate) mod saved;
 pub(crate) mod state;
 pub(crate) mod status;
+pub(crate) mod status_all;
 pub(crate) mod store;
 pub(crate) mod summary;
 pub(crate) mod supervised;

@@ -105,14 +105,14 @@ fn serialize_count<S: Serializer>(rows: &[StatusRow], serializer: S) -> Result<S
 #[derive(Serialize)]
 pub(crate) struct StatusRow {
     #[serde(flatten)]
-    summary: RunSummary,
-    standing: &'static str,
+    pub(super) summary: RunSummary,
+    pub(super) standing: &'static str,
     class: Option<InterruptionKind>,
     continued_by: Option<RunId>,
     /// What the run is about.
-    about: Option<String>,
+    pub(super) about: Option<String>,
     #[serde(skip)]
-    run_state: Option<RunState>,
+    pub(super) run_state: Option<RunState>,
 }
 
 impl StatusRow {
@@ -139,7 +139,7 @@ impl StatusRow {
     }
 
     /// Why the run stopped or waits, or the run that continues it.
-    fn why(&self) -> String {
+    pub(super) fn why(&self) -> String {
         let (Some(run_state), Some(class)) = (self.run_state, self.class) else { return String::new() };
         let noted = self.summary.intact().and_then(|record| record.interruption().as_ref());
         match (&self.continued_by, run_state) {

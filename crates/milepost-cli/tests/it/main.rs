@@ -67,6 +67,7 @@ mod run_view;
 mod save;
 mod script;
 mod server;
+mod status_all;
 mod task;
 #[cfg(all(unix, feature = "postgres"))]
 mod team;
