@@ -5,6 +5,8 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 #[cfg(feature = "postgres")]
+use crate::present::escape::clean;
+#[cfg(feature = "postgres")]
 use crate::present::store::Statements;
 use crate::present::store::{StoreCreated, StoreDocument, StoreInfoDocument};
 
@@ -70,6 +72,10 @@ fn statements(context: &Context<'_>, role: Option<&str>) -> Result<StoreDocument
     let url = context.url();
     if context.config.server.is_none() {
         return Err(not_on_server(&url.to_string()));
+    }
+    if role.is_some_and(|name| clean(name) != name) {
+        return Err(CommandError::usage("the name of the role contains a control character")
+            .with_hint("pass the name of an existing role to --role"));
     }
     let sql = milepost_postgres::create_statements(&url, role)
         .map_err(|e| CommandError::usage(e.to_string()).with_hint("correct the address of the store"))?;

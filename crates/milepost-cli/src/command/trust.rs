@@ -1,5 +1,6 @@
 //! `trust`: adopts a foreign store or guarded settings, after showing them to the user.
 
+use milepost::internal::brief::one_line;
 use milepost::internal::engine::{PendingSave, PendingState};
 use milepost::internal::store::identity::{self, ForeignReason, StoreTrust};
 use milepost::internal::trust::{StoreRecord, UserState};
@@ -206,7 +207,7 @@ fn trust_users(context: &Context<'_>, user: Option<String>, revoke: bool) -> Res
     let store = context.url().to_string();
     if !revoke {
         let subject = match &user {
-            Some(name) => format!("what {name} records in {store}"),
+            Some(name) => format!("what {} records in {store}", one_line(name)),
             None => format!("what every user records in project {} of {store}", server.project),
         };
         context.output.message_always(&format!("Agents will be shown {subject}, as if you had recorded it."));

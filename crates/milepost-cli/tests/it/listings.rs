@@ -110,6 +110,16 @@ fn show_prints_a_page() {
 }
 
 #[test]
+fn the_name_of_a_run_takes_precedence_over_the_start_of_an_id() {
+    let env = TestEnvironment::new();
+    let one = env.save(&["--run", "other", "--summary", "1"]);
+    let name = &one[23..24];
+    let two = env.save(&["--run", name, "--summary", "2"]);
+    assert_eq!(env.json(&["show", name])["checkpoint"]["snapshot_id"], two.as_str());
+    assert_eq!(env.json(&["show", &one[23..27]])["checkpoint"]["snapshot_id"], one.as_str());
+}
+
+#[test]
 fn checkpoint_references_are_resolved() {
     let env = TestEnvironment::new();
     let one = env.save(&["--run", "r", "--summary", "1", "--tag", "first"]);

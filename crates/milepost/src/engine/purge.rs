@@ -49,6 +49,8 @@ impl PurgeReport {
         merge(&mut self.shared_with, server.shared_with);
         self.contents = self.contents.max(server.contents);
         self.bytes += server.bytes;
+        // Both find the same files, and the first one removes them.
+        self.moved_aside = self.moved_aside.max(server.moved_aside);
         self
     }
 }

@@ -24,6 +24,13 @@ pub enum Reference {
     Name(String),
 }
 
+/// What a name refers to.
+enum Named {
+    Checkpoint(Box<Row>),
+    /// The newest checkpoint of a run.
+    LatestOf(RunId),
+}
+
 impl FromStr for Reference {
     type Err = Error;
 
@@ -78,38 +85,57 @@ impl Milepost {
             }
             Reference::Prompt(_) => {
                 // A tag may have this name.
-                self.row_named(&reference.to_string(), run)?.ok_or_else(missing)
+                let name = reference.to_string();
+                let exact = [CheckpointFilter::Id(&name), CheckpointFilter::Name(&name)];
+                self.row_matching(&name, &exact, run)?.ok_or_else(missing)
             }
             Reference::Numbered(run, number) => {
                 self.row_at(&self.find_run(run.as_str())?, *number)?.ok_or_else(missing)
             }
-            Reference::Name(name) => {
-                if let Some(row) = self.row_named(name, run)? {
-                    return Ok(row);
+            Reference::Name(name) => match self.resolve_name(name, run)? {
+                Some(Named::Checkpoint(row)) => Ok(*row),
+                Some(Named::LatestOf(run)) => self.locate(&Reference::Latest(0), Some(&run)),
+                None => {
+                    // Tags and imported ids can have any form, so the rules for ids apply only to a name that
+                    // matches nothing.
+                    name.parse::<CheckpointId>()?;
+                    Err(missing())
                 }
-                if let Some(run) = self.run_named(name)? {
-                    return self.locate(&Reference::Latest(0), Some(&run));
-                }
-                // Tags and imported ids can have any form, so the rules for ids apply only to a name that
-                // matches nothing.
-                name.parse::<CheckpointId>()?;
-                Err(missing())
-            }
+            },
         }
     }
 
-    /// Looks up a checkpoint by its id, a tag, the id it was imported under, or the unique start of its id or
-    /// short id. A match within `run` takes precedence over the same name elsewhere.
-    fn row_named(&self, name: &str, run: Option<&RunId>) -> Result<Option<Row>, Error> {
-        for find in [
-            CheckpointFilter::Id(name),
-            CheckpointFilter::Name(name),
-            CheckpointFilter::Prefix(name),
-            CheckpointFilter::ShortId(name),
-        ] {
+    /// Finds what a name refers to. An exact match takes precedence over the start of an id.
+    fn resolve_name(&self, name: &str, run: Option<&RunId>) -> Result<Option<Named>, Error> {
+        let checkpoint = |row| Named::Checkpoint(Box::new(row));
+        let exact = [CheckpointFilter::Id(name), CheckpointFilter::Name(name)];
+        if let Some(row) = self.row_matching(name, &exact, run)? {
+            return Ok(Some(checkpoint(row)));
+        }
+        if let Ok(id) = name.parse::<RunId>()
+            && self.store.run(&id)?.is_some()
+        {
+            return Ok(Some(Named::LatestOf(id)));
+        }
+        let start = [CheckpointFilter::Prefix(name), CheckpointFilter::ShortId(name)];
+        if let Some(row) = self.row_matching(name, &start, run)? {
+            return Ok(Some(checkpoint(row)));
+        }
+        Ok(self.run_named(name)?.map(Named::LatestOf))
+    }
+
+    /// Looks up the only checkpoint that matches the first filter that any checkpoint matches. A match within `run`
+    /// takes precedence over the same name elsewhere.
+    fn row_matching(
+        &self,
+        name: &str,
+        filters: &[CheckpointFilter<'_>],
+        run: Option<&RunId>,
+    ) -> Result<Option<Row>, Error> {
+        for find in filters {
             let scopes = if run.is_some() { &[run, None][..] } else { &[None] };
             for scope in scopes {
-                let mut rows = self.store.headers(&HeaderQuery::default().run(*scope).find(find))?;
+                let mut rows = self.store.headers(&HeaderQuery::default().run(*scope).find(*find))?;
                 if rows.len() > 1 && self.settings.hide_foreign_runs {
                     rows = self.rows_of_own_runs(rows)?;
                 }
@@ -149,16 +175,17 @@ impl Milepost {
         Ok(own)
     }
 
-    /// The run whose latest checkpoint a reference names: `RUN` alone, if no checkpoint has that name.
+    /// The run whose latest checkpoint a reference names: `RUN` alone, unless it names a checkpoint.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn run_of_latest(
         &self,
         reference: &Reference,
         run: Option<&RunId>,
     ) -> Result<Option<RunId>, Error> {
-        match reference {
-            Reference::Name(name) if self.row_named(name, run)?.is_none() => self.run_named(name),
-            _ => Ok(None),
+        let Reference::Name(name) = reference else { return Ok(None) };
+        match self.resolve_name(name, run)? {
+            Some(Named::LatestOf(run)) => Ok(Some(run)),
+            Some(Named::Checkpoint(_)) | None => Ok(None),
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::bookkeeping::{NO_SESSION, enter_session, event, open_record, record_checkpoint};
 use super::compose::{self, CheckpointContext};
+use super::prune::{RunAfterCommit, drop_oldest};
 use super::{Milepost, Save, Settings, capture, change, snapshot};
 use crate::Error;
 use crate::capture::WorkspaceCapture;
@@ -18,11 +19,11 @@ use crate::model::{
     WriteToken,
 };
 use crate::redact::{self, Redaction};
-use crate::retain::{self, CoalesceDecision, RunFacts, Trigger};
+use crate::retain::{self, CoalesceDecision, Trigger};
 use crate::seal::{self, Unsealed};
 use crate::store::{
-    CheckpointEntry, CheckpointFilter, Commit, CommittedWrite, HeaderQuery, RetentionEntry, Row, RunDetails,
-    RunView, StoreError, WriteDecision,
+    CheckpointEntry, CheckpointFilter, Commit, CommittedWrite, HeaderQuery, Row, RunDetails, RunView,
+    StoreError, WriteDecision,
 };
 
 /// A saved checkpoint, or the one that its trigger was folded into.
@@ -367,7 +368,8 @@ fn plan_commit(
             if save.pin || !save.tags.is_empty() {
                 commit.marks.push((sequence, add_marks(Marks::default(), save)));
             }
-            let pruned = plan_pruning(view.count, &details.oldest, request, sequence, &mut commit);
+            let after = RunAfterCommit { count: view.count + 1, newest: sequence, at: request.moment.at };
+            let pruned = drop_oldest(&mut commit, &details.oldest, &after, request.settings);
             if !pruned.is_empty() {
                 events.push(request.event(EventType::Pruned, None, &json!({ "removed": pruned })));
             }
@@ -410,32 +412,4 @@ fn add_marks(mut marks: Marks, save: &Save) -> Marks {
     }
     marks.revision = marks.revision.max(1);
     marks
-}
-
-/// Adds to the commit the removal of each of the oldest few checkpoints that retention no longer keeps.
-/// Returns their ids.
-fn plan_pruning(
-    count: u64,
-    oldest: &[CheckpointEntry],
-    request: &Request<'_>,
-    newest: u64,
-    commit: &mut Commit,
-) -> Vec<CheckpointId> {
-    let record = &commit.record;
-    let facts = RunFacts {
-        count: count + 1,
-        newest,
-        newest_at: Some(request.moment.at),
-        latest_failed: record.latest_failed,
-        latest_completed: record.latest_completed,
-        latest_state: record.latest_state,
-        latest_capture: record.captures.latest,
-    };
-    let retention = request.settings.retention(record.profile);
-    let oldest: Vec<_> = oldest.iter().map(RetentionEntry::of).collect();
-    let plan = retain::plan(&facts, &oldest, &retention, request.moment.at);
-    let removed = oldest.into_iter().zip(plan).filter(|(_, planned)| !planned.keep);
-    let (drops, ids) = removed.map(|(entry, _)| (entry.sequence, entry.snapshot_id)).unzip();
-    commit.drops = drops;
-    ids
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use milepost::internal::model::KeepCount;
 use milepost::internal::store::SqliteStore;
-use milepost::model::RunId;
+use milepost::model::{EventType, RunId};
 use milepost::store::{OpenOptions, Store, StoreUrl, SyncOptions, SyncedStore};
-use milepost::{ListQuery, MarkChange, Milepost, Reference, RunsQuery, Save, VerifyScope};
+use milepost::{ListQuery, MarkChange, Milepost, Reference, RunsQuery, Save, Settings, VerifyScope};
 use milepost_testkit::fault::{Faults, Outage};
 use milepost_testkit::rng::Rng;
 use tempfile::TempDir;
@@ -113,6 +114,38 @@ fn what_waits_is_sent_once_and_in_order() {
     save(&hook, "job", "step 5");
     assert_eq!(network.command(&laptop).sync(None, &mut |_| {}).unwrap().checkpoints(), 1);
     assert_eq!(network.content().len(), 7);
+}
+
+#[test]
+fn retention_is_applied_on_the_server_too() {
+    let network = Network::new();
+    let laptop = network.machine("laptop");
+    let settings = || Settings::default().keep_last(Some(KeepCount::Last(10)));
+    let hook = || {
+        let options = SyncOptions::default().offline(true).local_first(true);
+        network.open(&laptop, options).with_settings(settings())
+    };
+    let sync = || network.command(&laptop).with_settings(settings()).sync(None, &mut |_| {}).unwrap();
+    for n in 0..15 {
+        save(&hook(), "job", &n.to_string());
+        sync();
+    }
+    let kept: Vec<u64> = network.content().values().map(|(_, sequence, _)| *sequence).collect();
+    assert_eq!(kept.len(), 10, "{kept:?}");
+    let server = Milepost::on(Arc::clone(&network.server));
+    let events = server.events(Some(&run_id("job")), None, 0).unwrap();
+    let pruned = events.events.iter().filter(|event| event.kind == EventType::Pruned).count();
+    assert_eq!(pruned, 5, "each removal is recorded once");
+    // Many at once are removed step by step.
+    for n in 0..30 {
+        save(&hook(), "job", &n.to_string());
+    }
+    sync();
+    for n in 0..3 {
+        save(&hook(), "job", &n.to_string());
+        sync();
+    }
+    assert_eq!(network.content().len(), 10);
 }
 
 #[test]

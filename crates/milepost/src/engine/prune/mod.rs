@@ -3,19 +3,23 @@
 //! below its size limit. Plans each run, then removes its checkpoints in batches, so that saves can run in
 //! between. A pin set after planning is respected, and a failure in one run does not stop the others.
 
+mod oldest;
 mod report;
 
 use std::collections::HashSet;
 
 use jiff::Timestamp;
 
+pub(super) use self::oldest::{RunAfterCommit, drop_oldest};
 pub use self::report::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep};
 use self::report::{bytes_freed, step_for};
 use super::bookkeeping::event;
 use super::start::age_of_work;
 use super::{Milepost, Saved};
 use crate::Error;
-use crate::model::{EventType, KeepCount, MaintenanceState, Profile, Retention, RunId, RunRecord};
+use crate::model::{
+    CheckpointId, EventType, KeepCount, MaintenanceState, Profile, Retention, RunId, RunRecord,
+};
 use crate::owner::Liveness;
 use crate::retain::{self, EndedRun, Reason, RunFacts};
 use crate::store::{
@@ -422,16 +426,24 @@ impl Milepost {
     /// Prunes the whole run every `WHOLE_RUN_EVERY` checkpoints, if the policy can protect many old ones. A
     /// save examines only a few of the oldest, and all of those may be protected.
     pub(super) fn prune_whole_run_sometimes(&self, saved: &mut Saved) {
+        if !saved.coalesced {
+            let removed = self.prune_whole_run_after(&saved.run_id, saved.sequence - 1, saved.sequence);
+            saved.pruned.extend(removed);
+        }
+    }
+
+    /// The same for a run whose newest checkpoint was number `before` and is now number `newest`. Returns the ids of
+    /// the checkpoints that were removed.
+    pub(super) fn prune_whole_run_after(&self, run: &RunId, before: u64, newest: u64) -> Vec<CheckpointId> {
         let protects_many = self.settings.retention(Profile::Run).protects_many();
-        if !protects_many || saved.coalesced || !saved.sequence.is_multiple_of(WHOLE_RUN_EVERY) {
-            return;
+        if !protects_many || before / WHOLE_RUN_EVERY == newest / WHOLE_RUN_EVERY {
+            return Vec::new();
         }
         // The checkpoint is already saved, so errors are ignored. The next round tries again.
-        let Ok(Some(stored)) = self.store.run(&saved.run_id) else { return };
-        if let Ok(Some((plan, _))) = self.prune_run(stored.row, true, false) {
-            let removed = plan.steps.into_iter().filter(|step| step.action == PruneAction::Remove);
-            saved.pruned.extend(removed.map(|step| step.snapshot_id));
-        }
+        let Ok(Some(stored)) = self.store.run(run) else { return Vec::new() };
+        let Ok(Some((plan, _))) = self.prune_run(stored.row, true, false) else { return Vec::new() };
+        let removed = plan.steps.into_iter().filter(|step| step.action == PruneAction::Remove);
+        removed.map(|step| step.snapshot_id).collect()
     }
 }
 

@@ -4,17 +4,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::super::Milepost;
+use super::super::bookkeeping::event;
+use super::super::prune::{RunAfterCommit, drop_oldest};
 use super::super::transfer::{CopyReport, portable};
 use super::SyncReport;
 use super::commit::{BatchCommit, Outgoing};
 use crate::Error;
 use crate::clock;
-use crate::model::{BlobId, CheckpointId, Item, Marks, RunId, RunRecord, SyncState};
+use crate::model::{BlobId, CheckpointId, EventType, Item, Marks, RunId, RunRecord, SyncState};
 use crate::store::synced::{is_live, is_waiting, record_digest};
 use crate::store::{
-    Commit, Cursor, EventCursor, EventQuery, HeaderQuery, MESSAGES_PER_COMMIT, RunRow, StoreError, StoredRun,
-    WriteDecision,
+    Commit, Cursor, EventCursor, EventQuery, HeaderQuery, MESSAGES_PER_COMMIT, RunDetails, RunRow,
+    StoreError, StoredRun, WriteDecision,
 };
 
 /// Maximum number of checkpoints in one commit.
@@ -220,6 +224,7 @@ impl Sender {
             }
             rest = after;
         }
+        self.server.prune_whole_run_after(&to.run, to.known.sequence, known.sequence);
         let attachments = self.local.attachments_of(&outgoing.record.run_id)?;
         if !attachments.is_empty() {
             for content in self.local.attached_blobs(&attachments)? {
@@ -255,7 +260,8 @@ impl Sender {
             }
             let Some(details) = &view.details else { return WriteDecision::NeedDetails };
             match commit.build(view.record.as_ref(), &view.slot, details.items.len(), next) {
-                Ok(commit) => {
+                Ok(mut commit) => {
+                    self.prune_oldest(&mut commit, view.count, details);
                     written = true;
                     WriteDecision::Commit(Box::new(commit))
                 }
@@ -266,6 +272,23 @@ impl Sender {
             }
         })?;
         failed.map_or(Ok(written), Err)
+    }
+
+    /// Removes the oldest checkpoints of the run on the server as a save there would.
+    fn prune_oldest(&self, commit: &mut Commit, count: u64, details: &RunDetails) {
+        let Some(newest) = commit.puts.last().map(|sealed| sealed.header().sequence) else { return };
+        let count = count + commit.puts.len() as u64;
+        let after = RunAfterCommit { count, newest, at: self.server.now() };
+        let mut removed = drop_oldest(commit, &details.oldest, &after, &self.server.settings);
+        // The store on this machine usually removed the same checkpoints, and its events are sent, too.
+        let pruned = commit.events.iter().filter(|event| event.kind == EventType::Pruned);
+        let known: Vec<_> = pruned.map(|event| event.data.get()).collect();
+        removed.retain(|id| !known.iter().any(|data| data.contains(id.as_str())));
+        if !removed.is_empty() {
+            let data = json!({ "removed": removed });
+            let event = event(&commit.record.run_id, after.at, EventType::Pruned, None, &data);
+            commit.events.push(event);
+        }
     }
 
     /// Sends changed marks of checkpoints that the server already has.

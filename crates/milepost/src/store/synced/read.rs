@@ -96,6 +96,7 @@ impl SyncedStore {
             return self.read_of_run(run, |store| store.headers(query));
         };
         let mut rows = local.headers(query)?;
+        rows.iter_mut().for_each(add_offset);
         let known: HashSet<u64> = rows.iter().map(|row| row.cursor().sequence).collect();
         let there = self.try_server(|server| server.headers(query))?.unwrap_or_default();
         rows.extend(there.into_iter().filter(|row| !known.contains(&row.cursor().sequence)));
@@ -184,6 +185,7 @@ fn waiting(mut stored: StoredRun) -> StoredRun {
 
 fn waiting_row(mut row: RunRow) -> RunRow {
     row.stamp = row.stamp.saturating_add(WAITING);
+    row.latest.iter_mut().for_each(add_offset);
     row
 }
 
