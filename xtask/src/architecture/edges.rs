@@ -11,12 +11,13 @@ use super::Tree;
 use crate::shell::{cargo, read_output};
 
 /// A workspace crate, the workspace crates it may depend on, and those that only its tests may use.
-const CRATES: [(&str, &[&str], &[&str]); 5] = [
+const CRATES: [(&str, &[&str], &[&str]); 6] = [
     ("milepost", &[], &["milepost-testkit"]),
-    ("milepost-cli", &["milepost", "milepost-mcp", "milepost-postgres"], &["milepost-testkit"]),
+    ("milepost-cli", &["milepost", "milepost-mcp", "milepost-postgres", "milepost-ui"], &["milepost-testkit"]),
     ("milepost-mcp", &["milepost"], &[]),
     ("milepost-postgres", &["milepost"], &["milepost-testkit"]),
     ("milepost-testkit", &["milepost"], &[]),
+    ("milepost-ui", &["milepost"], &[]),
 ];
 
 /// Crates that must not be in the library's dependency tree.
