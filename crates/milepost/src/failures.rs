@@ -110,6 +110,24 @@ impl OpenFailures {
         self.take(|failed| !unfixed.contains(failed))
     }
 
+    /// The numbers of the failures that are missing from the run's own list of unfixed ones.
+    pub(crate) fn missing_from(&self, unfixed: &[Outcome]) -> Vec<usize> {
+        let unfixed: Vec<_> = unfixed.iter().map(Command::of).collect();
+        let missing = self.0.iter().filter(|(failed, _)| !unfixed.contains(failed));
+        missing.flat_map(|(_, numbers)| numbers.iter().copied()).collect()
+    }
+
+    /// Adds the unfixed failures of a later history, whose numbers are increased by `offset`.
+    pub(crate) fn append(&mut self, later: Self, offset: usize) {
+        for (command, numbers) in later.0 {
+            let numbers = numbers.into_iter().map(|number| number + offset);
+            match self.0.iter_mut().find(|(known, _)| *known == command) {
+                Some((_, known)) => known.extend(numbers),
+                None => self.0.push((command, numbers.collect())),
+            }
+        }
+    }
+
     fn take(&mut self, is_fixed: impl Fn(&Command) -> bool) -> Vec<usize> {
         let (fixed, open): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.0).into_iter().partition(|(failed, _)| is_fixed(failed));

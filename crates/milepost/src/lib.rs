@@ -67,12 +67,13 @@ pub use clock::Clock;
 pub use diff::patch::{FilePatch, PatchStatus};
 pub use diff::{FieldChange, FileChanges};
 pub use engine::{
-    CheckpointList, CheckpointState, CopyReport, DamagedFile, Diff, EventList, FailedOutcome, FilePatches,
-    Files, GitCounts, KeptFile, ListQuery, ListedCheckpoint, MarkChange, Milepost, PlannedFile, PruneAction,
-    PruneFailure, PruneOptions, PruneReport, PruneStep, PurgeReport, Reference, RestoreAction,
-    RestoreOptions, RestorePlan, RestoreReport, RestoreScope, RunDetail, RunSummary, RunsQuery, Save, Saved,
-    SessionSummary, Settings, ShownCheckpoint, Summary, SummaryLine, SyncReport, TouchedFile, UndoPoint,
-    VerifyReport, VerifyScope, Waiting, Worktree,
+    CheckpointFacts, CheckpointList, CheckpointState, CopyReport, DamagedFile, Diff, EventList,
+    FailedOutcome, FilePatches, Files, GitCounts, KeptFile, ListQuery, ListedCheckpoint, MarkChange,
+    MessageKind, Milepost, PlannedFile, PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep,
+    PurgeReport, Reference, RestoreAction, RestoreOptions, RestorePlan, RestoreReport, RestoreScope,
+    RunDetail, RunFacts, RunSummary, RunsQuery, Save, Saved, SessionSummary, Settings, ShownCheckpoint,
+    Summary, SummaryLine, SyncReport, Timeline, TimelineCheckpoint, TimelineGap, TimelineMessage,
+    TimelineSession, TouchedFile, UndoPoint, VerifyReport, VerifyScope, Waiting, Worktree,
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};

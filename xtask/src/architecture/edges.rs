@@ -13,7 +13,11 @@ use crate::shell::{cargo, read_output};
 /// A workspace crate, the workspace crates it may depend on, and those that only its tests may use.
 const CRATES: [(&str, &[&str], &[&str]); 6] = [
     ("milepost", &[], &["milepost-testkit"]),
-    ("milepost-cli", &["milepost", "milepost-mcp", "milepost-postgres", "milepost-ui"], &["milepost-testkit"]),
+    (
+        "milepost-cli",
+        &["milepost", "milepost-mcp", "milepost-postgres", "milepost-ui"],
+        &["milepost-testkit"],
+    ),
     ("milepost-mcp", &["milepost"], &[]),
     ("milepost-postgres", &["milepost"], &["milepost-testkit"]),
     ("milepost-testkit", &["milepost"], &[]),
@@ -93,6 +97,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "git",
             "interop",
             "owner",
+            "parallel",
             "redact",
             "resume",
             "restore",

@@ -10,7 +10,7 @@ use crate::store::{CheckpointEntry, CheckpointFilter, EventQuery, HeaderQuery, R
 /// Page size if the first rows may be enough.
 pub(super) const PAGE: usize = 256;
 /// Page size if all rows are needed.
-const LARGE_PAGE: usize = 2048;
+pub(super) const LARGE_PAGE: usize = 2048;
 
 impl Milepost {
     /// Reads a run that must exist.

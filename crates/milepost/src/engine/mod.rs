@@ -53,6 +53,7 @@ pub(crate) mod start;
 pub(crate) mod state;
 mod summary;
 mod sync;
+mod timeline;
 pub(crate) mod transfer;
 mod transfer_files;
 mod verify;
@@ -90,6 +91,10 @@ pub(crate) use start::{IfCompleted, StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
 pub use sync::{SyncReport, Waiting};
+pub use timeline::{
+    CheckpointFacts, MessageKind, RunFacts, Timeline, TimelineCheckpoint, TimelineGap, TimelineMessage,
+    TimelineSession,
+};
 pub use transfer::CopyReport;
 pub use verify::{DamagedFile, VerifyReport, VerifyScope};
 

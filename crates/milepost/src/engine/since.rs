@@ -10,6 +10,7 @@ use super::{Milepost, ShownCheckpoint};
 use crate::Error;
 use crate::model::{
     Body, Criterion, Decision, FileRef, LogLine, Message, Outcome, OutcomeResult, Phase, StepState, Task,
+    WorkingState,
 };
 
 /// What was recorded in a run since its newest checkpoint.
@@ -56,24 +57,58 @@ pub struct PendingCounts {
     pub notes: u64,
 }
 
+/// What the newest checkpoint contains.
+pub(super) struct KnownWork<'a> {
+    phase: &'a Option<Phase>,
+    step_state: &'a Option<StepState>,
+    tasks: &'a [Task],
+    criteria: &'a [Criterion],
+    files: &'a [FileRef],
+    decisions: &'a [Decision],
+    log: &'a [LogLine],
+}
+
+macro_rules! known_work_from {
+    ($($source:ty),*) => { $(
+        impl<'a> From<&'a $source> for KnownWork<'a> {
+            fn from(source: &'a $source) -> Self {
+                Self {
+                    phase: &source.phase,
+                    step_state: &source.step_state,
+                    tasks: &source.tasks,
+                    criteria: &source.criteria,
+                    files: &source.files,
+                    decisions: &source.decisions,
+                    log: &source.log,
+                }
+            }
+        }
+    )* };
+}
+// The record of a run contains the same as its newest checkpoint, before the pending items are applied.
+known_work_from![Body, WorkingState];
+
 impl RecentChanges {
     /// Compares a run with its newest checkpoint. Without one, everything is new.
-    pub(super) fn of(detail: &RunDetail, newest: Option<&Body>) -> Self {
+    pub(super) fn of<'a>(detail: &RunDetail, newest: Option<impl Into<KnownWork<'a>>>) -> Self {
+        let newest = newest.map(Into::into);
         let Ok(record) = &detail.summary.record else { return Self::default() };
         let working = &record.working;
         let is_new_file = |file: &&FileRef| {
             detail.pending_files.contains(file)
-                || newest.is_none_or(|body| !body.files.iter().any(|known| known.path == file.path))
+                || newest
+                    .as_ref()
+                    .is_none_or(|known| !known.files.iter().any(|earlier| earlier.path == file.path))
         };
         Self {
-            phase: changed(&working.phase, newest.map(|body| &body.phase)),
-            step_state: changed(&working.step_state, newest.map(|body| &body.step_state)),
-            tasks: added(&working.tasks, newest.map(|body| &body.tasks)),
-            criteria: added(&working.criteria, newest.map(|body| &body.criteria)),
+            phase: changed(&working.phase, newest.as_ref().map(|known| known.phase)),
+            step_state: changed(&working.step_state, newest.as_ref().map(|known| known.step_state)),
+            tasks: added(&working.tasks, newest.as_ref().map(|known| known.tasks)),
+            criteria: added(&working.criteria, newest.as_ref().map(|known| known.criteria)),
             outcomes: detail.pending_outcomes.clone(),
             files: working.files.iter().filter(is_new_file).cloned().collect(),
-            decisions: added(&working.decisions, newest.map(|body| &body.decisions)),
-            log: added(&working.log, newest.map(|body| &body.log)),
+            decisions: added(&working.decisions, newest.as_ref().map(|known| known.decisions)),
+            log: added(&working.log, newest.as_ref().map(|known| known.log)),
             messages: Vec::new(),
         }
     }
@@ -105,8 +140,11 @@ impl RecentChanges {
 }
 
 /// The elements that an earlier list does not contain.
-fn added<T: Clone + PartialEq>(now: &[T], before: Option<&Vec<T>>) -> Vec<T> {
-    now.iter().filter(|value| before.is_none_or(|before| !before.contains(value))).cloned().collect()
+fn added<T: Clone + PartialEq>(now: &[T], before: Option<&[T]>) -> Vec<T> {
+    let before = before.unwrap_or_default();
+    // Most lists only grow.
+    let same = now.iter().zip(before).take_while(|(now, before)| now == before).count();
+    now[same..].iter().filter(|value| !before.contains(value)).cloned().collect()
 }
 
 /// The value, if it differs from an earlier one.

@@ -317,7 +317,7 @@ impl Summary {
             status: body.status,
             rss: memory.and_then(|memory| memory.rss),
         });
-        for path in git.map(named).unwrap_or_default() {
+        for path in git.map(changed_paths).unwrap_or_default() {
             *counts.entry(path.clone()).or_default() += 1;
         }
     }
@@ -351,6 +351,6 @@ impl Summary {
 }
 
 /// All paths in git's lists, without duplicates.
-fn named(git: &GitFacts) -> BTreeSet<&PathText> {
+pub(super) fn changed_paths(git: &GitFacts) -> BTreeSet<&PathText> {
     git.modified.iter().chain(&git.staged).chain(&git.untracked).collect()
 }

@@ -56,6 +56,11 @@ impl RunState {
     pub fn is_stopped(self) -> bool {
         matches!(self, Self::Stopped | Self::Open)
     }
+
+    /// Whether the owner is alive.
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Active | Self::Waiting | Self::Stalled)
+    }
 }
 
 /// The claim on a run by another run that continues it.
