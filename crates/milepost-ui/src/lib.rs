@@ -2,4 +2,5 @@
 //! browser, and the timeline of a run as one SVG or HTML file. Read-only. Must not print, read the environment, or
 //! open a store: the caller provides open stores.
 
+pub mod report;
 pub mod timeline;

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::chart::Gap;
 
 /// The width of a break in pixels.
-const BREAK: f64 = 40.0;
+const BREAK: f64 = 48.0;
 /// Maximum share of the axis for breaks.
 const MAX_BREAKS: f64 = 0.4;
 /// A gap becomes a break if it takes more than this share of the time that remains.
@@ -53,10 +53,15 @@ impl Axis {
         &self.parts
     }
 
-    /// The beginning and the end of the axis in time.
-    pub(super) fn period(&self) -> (Timestamp, Timestamp) {
-        let first = self.parts.first().map_or(Timestamp::UNIX_EPOCH, |part| part.from);
-        (first, self.parts.last().map_or(first, |part| part.to))
+    /// The positions of its ends.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        let left = self.parts.first().map_or(0.0, |part| part.left);
+        (left, self.parts.last().map_or(left, |part| part.right))
+    }
+
+    /// Whether a break is between two positions.
+    pub(super) fn has_break_between(&self, left: f64, right: f64) -> bool {
+        self.parts.iter().any(|part| part.is_break && left <= part.left && part.right <= right)
     }
 
     /// The position of an instant. Instants outside of the axis are at its ends.
@@ -73,10 +78,12 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64()
 }
 
-/// A period of at least the minimum length, and with a margin of 1 %, so that marks are not at the very edge.
+/// A period of at least the minimum length.
 fn widen(from: Timestamp, to: Timestamp) -> (Timestamp, Timestamp) {
-    let length = to.duration_since(from);
-    let margin = if length < MIN_PERIOD { MIN_PERIOD / 2 } else { length / 100 };
+    if to.duration_since(from) >= MIN_PERIOD {
+        return (from, to);
+    }
+    let margin = MIN_PERIOD / 2;
     (from.checked_sub(margin).unwrap_or(Timestamp::MIN), to.checked_add(margin).unwrap_or(Timestamp::MAX))
 }
 
@@ -139,7 +146,7 @@ mod tests {
         assert_eq!(axis.parts().len(), 3);
         let part = axis.parts()[1];
         assert!(part.is_break && part.right - part.left == BREAK);
-        assert!((axis.position(at(3600)) - 480.0).abs() < 10.0, "both hours get half of the width");
+        assert_eq!(axis.position(at(3600)), 476.0, "both hours get half of the width");
     }
 
     #[test]

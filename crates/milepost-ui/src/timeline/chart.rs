@@ -9,7 +9,11 @@ use milepost::{
     CheckpointFacts, FailedOutcome, MessageKind, RunFacts, Source, Status, Timeline, TimelineCheckpoint,
 };
 
+use super::TimelineOptions;
 use super::text::one_line;
+
+/// Redacts a text, and makes one line of at most this many columns of it.
+type TextFilter<'a> = &'a dyn Fn(&str, usize) -> String;
 
 /// The kind of a mark. The order is the order of importance: merged marks look like their most important one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,15 +120,12 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    pub(super) fn new(
-        timeline: &Timeline,
-        facts: Option<&RunFacts>,
-        range: Option<(Timestamp, Timestamp)>,
-    ) -> Self {
+    pub(super) fn new(timeline: &Timeline, facts: Option<&RunFacts>, options: &TimelineOptions<'_>) -> Self {
+        let text = |recorded: &str, columns| one_line(&options.redacted(recorded), columns);
         let whole = (timeline.started_at(), timeline.ended_at());
         let mut chart = Self {
-            title: one_line(timeline.about().as_deref().unwrap_or_default(), 120),
-            run: one_line(timeline.run_id().as_str(), 120),
+            title: text(timeline.about().as_deref().unwrap_or_default(), 120),
+            run: text(timeline.run_id().as_str(), 120),
             status: timeline.status().map(|status| status.as_str()),
             from: whole.0,
             to: whole.1,
@@ -137,25 +138,30 @@ impl Chart {
         chart.gaps = gaps
             .map(|gap| Gap { from: gap.from(), to: gap.to(), between_sessions: gap.between_sessions() })
             .collect();
-        chart.checkpoints = timeline.checkpoints().iter().map(checkpoint_mark).collect();
+        chart.checkpoints =
+            timeline.checkpoints().iter().map(|checkpoint| checkpoint_mark(checkpoint, &text)).collect();
         chart.messages = timeline
             .messages()
             .iter()
             .map(|message| {
                 let (kind, name) = message_kind(message.kind());
-                let detail = one_line(message.text(), 160);
+                let detail = text(message.text(), 160);
                 Mark { at: message.at(), kind, flagged: false, sequence: None, name: name.to_owned(), detail }
             })
             .collect();
-        chart.add_facts(timeline, facts.map(|facts| facts.checkpoints().as_slice()).unwrap_or_default());
-        if let Some((from, to)) = range {
+        chart.add_facts(
+            timeline,
+            facts.map(|facts| facts.checkpoints().as_slice()).unwrap_or_default(),
+            &text,
+        );
+        if let Some((from, to)) = options.range {
             chart.limit_to(from.min(to), from.max(to));
         }
         chart
     }
 
     /// Adds plots and failures. Failures in checkpoints come from facts, all others from the record.
-    fn add_facts(&mut self, timeline: &Timeline, facts: &[CheckpointFacts]) {
+    fn add_facts(&mut self, timeline: &Timeline, facts: &[CheckpointFacts], text: TextFilter<'_>) {
         let mut placed = timeline.checkpoints().iter().peekable();
         for facts in facts {
             while placed.next_if(|checkpoint| checkpoint.sequence() < facts.sequence()).is_some() {}
@@ -165,18 +171,18 @@ impl Chart {
             self.memory.extend(facts.rss().map(|value| Value { at, value }));
             self.files.extend(facts.files_changed().map(|value| Value { at, value }));
             let failures: Vec<_> =
-                facts.failed().iter().map(|failed| self.failure_mark(failed, at)).collect();
+                facts.failed().iter().map(|failed| self.failure_mark(failed, at, text)).collect();
             self.failures.extend(failures);
         }
         let identity = |failed: &FailedOutcome| (failed.outcome().name.clone(), failed.outcome().at());
         let known: HashSet<_> = facts.iter().flat_map(CheckpointFacts::failed).map(identity).collect();
         let others = timeline.failures().iter().filter(|failed| !known.contains(&identity(failed)));
-        let others: Vec<_> = others.map(|failed| self.failure_mark(failed, self.to)).collect();
+        let others: Vec<_> = others.map(|failed| self.failure_mark(failed, self.to, text)).collect();
         self.failures.extend(others);
         self.failures.sort_by_key(|mark| mark.at);
     }
 
-    fn failure_mark(&self, failed: &FailedOutcome, otherwise_at: Timestamp) -> Mark {
+    fn failure_mark(&self, failed: &FailedOutcome, otherwise_at: Timestamp, text: TextFilter<'_>) -> Mark {
         let outcome = failed.outcome();
         let kind = if failed.fixed() == Some(false) { MarkKind::OpenFailure } else { MarkKind::FixedFailure };
         let reason = outcome.reason_code.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
@@ -192,7 +198,7 @@ impl Chart {
                 None => "failed",
             }
             .to_owned(),
-            detail: one_line(&format!("{}{reason}", outcome.name), 160),
+            detail: text(&format!("{}{reason}", outcome.name), 160),
         }
     }
 
@@ -233,7 +239,7 @@ fn bands(timeline: &Timeline) -> Vec<Band> {
         .collect()
 }
 
-fn checkpoint_mark(checkpoint: &TimelineCheckpoint) -> Mark {
+fn checkpoint_mark(checkpoint: &TimelineCheckpoint, text: TextFilter<'_>) -> Mark {
     let kind = match (checkpoint.status(), checkpoint.source()) {
         _ if checkpoint.damaged() => MarkKind::Damaged,
         (Some(Status::Failed), _) | (_, Some(Source::ErrorBoundary)) => MarkKind::Failed,
@@ -244,11 +250,11 @@ fn checkpoint_mark(checkpoint: &TimelineCheckpoint) -> Mark {
         _ => MarkKind::Manual,
     };
     let (_, kind_name) = kind.names();
-    let tags = checkpoint.tags().iter().take(3).map(|tag| one_line(tag, 40)).collect::<Vec<_>>().join(", ");
+    let tags = checkpoint.tags().iter().take(3).map(|tag| text(tag, 40)).collect::<Vec<_>>().join(", ");
     let phase = checkpoint.phase().as_ref().and_then(|phase| phase.name.as_deref());
     let details = [
-        phase.map(|phase| one_line(phase, 40)),
-        checkpoint.summary().as_deref().map(|summary| one_line(summary, 140)),
+        phase.map(|phase| text(phase, 40)),
+        checkpoint.summary().as_deref().map(|summary| text(summary, 140)),
         (!tags.is_empty()).then(|| format!("tagged {tags}")),
         checkpoint.pinned().then(|| "pinned".to_owned()),
     ];

@@ -10,7 +10,7 @@ use super::axis::Axis;
 use super::chart::{Chart, Mark, MarkKind};
 use super::layout::{Group, MergedBand, columns, group, merge_bands};
 use super::shapes::{FLAG, shape};
-use super::text::{between, bytes, counted, duration, grouped, pixels, short_count, shorten};
+use super::text::{between, bytes, counted, duration, grouped, pixels, short_count, shorten, zone_name};
 use super::ticks::{Tick, ticks};
 use super::{Link, MAX_BYTES, STYLE, TimelineOptions};
 
@@ -37,6 +37,8 @@ const DETAILS: [Detail; 4] = [
 
 const MARGIN: f64 = 12.0;
 const CAPTION: f64 = 20.0;
+/// The distance of the first and the last instant from the ends of the lanes, so that marks fit.
+const INSET: f64 = 10.0;
 
 pub(super) fn svg(chart: &Chart, options: &TimelineOptions<'_>, form: Form) -> String {
     let mut drawn = String::new();
@@ -64,7 +66,7 @@ struct Drawing<'a> {
 impl<'a> Drawing<'a> {
     fn new(chart: &'a Chart, options: &'a TimelineOptions<'a>, detail: &'a Detail) -> Self {
         let width = f64::from(options.width);
-        let axis = Axis::new(chart.from, chart.to, &chart.gaps, MARGIN, width - MARGIN);
+        let axis = Axis::new(chart.from, chart.to, &chart.gaps, MARGIN + INSET, width - MARGIN - INSET);
         Self { chart, options, detail, axis, width, body: String::new(), y: 0.0 }
     }
 
@@ -93,7 +95,7 @@ impl<'a> Drawing<'a> {
                 title { (label) }
                 desc { (summary) }
                 @if form == Form::StandAlone {
-                    style { (PreEscaped(STYLE)) (PreEscaped(STAND_ALONE)) }
+                    style { (PreEscaped(STYLE)) (PreEscaped(STAND_ALONE)) (PreEscaped(min_width(self.width))) }
                     rect class="mp-background" width="100%" height="100%" {}
                 }
                 defs {
@@ -135,7 +137,7 @@ impl<'a> Drawing<'a> {
 
     fn heading(&mut self) {
         let chart = self.chart;
-        let columns = ((self.width - 2.0 * MARGIN) / 9.0) as usize;
+        let columns = ((self.width - 2.0 * MARGIN) / 10.4) as usize;
         let title = if chart.title.is_empty() { &chart.run } else { &chart.title };
         let zone = &self.options.time_zone;
         let lasted = duration(between(chart.from, chart.to));
@@ -144,8 +146,9 @@ impl<'a> Drawing<'a> {
             facts.push(chart.run.clone());
         }
         facts.extend(chart.status.map(|status| status.replace('_', " ")));
-        facts.push(format!("{} – {} ({lasted})", full_time(chart.from, zone), full_time(chart.to, zone)));
         facts.push(counted(chart.checkpoints.len() as u64, "checkpoint"));
+        facts.push(lasted);
+        facts.push(format!("{} – {}", full_time(chart.from, zone), full_time(chart.to, zone)));
         let facts = shorten(&facts.join(" · "), ((self.width - 2.0 * MARGIN) / 6.4) as usize);
         let heading = html! {
             text class="mp-title" x=(number(MARGIN)) y="28" { (shorten(title, columns)) }
@@ -156,11 +159,14 @@ impl<'a> Drawing<'a> {
     }
 
     /// A caption on the left, and a note on the right. Moves to the beginning of the lane.
-    fn caption(&mut self, name: &str, note: &str) {
+    fn caption(&mut self, name: &str, count: Option<usize>, note: &str) {
         let y = number(self.y + 14.0);
         let right = number(self.width - MARGIN);
         let markup = html! {
-            text class="mp-caption" x=(number(MARGIN)) y=(y) { (name) }
+            text class="mp-caption" x=(number(MARGIN)) y=(y) {
+                (name)
+                @if let Some(count) = count { tspan class="mp-number" dx="6" { (grouped(count as u64)) } }
+            }
             @if !note.is_empty() {
                 text class="mp-muted" x=(right) y=(y) text-anchor="end" { (note) }
             }
@@ -171,9 +177,9 @@ impl<'a> Drawing<'a> {
 
     fn sessions(&mut self) {
         let chart = self.chart;
-        let note = if chart.is_live { "running now" } else { "" };
-        let name = if chart.bands.len() > 1 { "Sessions" } else { "Session" };
-        self.caption(name, note);
+        let zone = zone_name(chart.to, &self.options.time_zone);
+        let note = if chart.is_live { format!("running now · {zone}") } else { zone };
+        self.caption("Sessions", Some(chart.bands.len()), &note);
         let (y, height) = (self.y, 20.0);
         let merged = merge_bands(&chart.bands, &self.axis);
         let breaks: Vec<_> = self.axis.parts().iter().filter(|part| part.is_break).copied().collect();
@@ -208,12 +214,11 @@ impl<'a> Drawing<'a> {
         if marks.is_empty() && name != "Checkpoints" {
             return;
         }
-        let caption = format!("{name}  {}", grouped(marks.len() as u64));
-        self.caption(&caption, &note);
+        self.caption(name, Some(marks.len()), &note);
         let has_flags = marks.iter().any(|mark| mark.flagged);
         self.y += if has_flags { 8.0 } else { 0.0 };
         let middle = self.y + height / 2.0;
-        let groups = group(marks, &self.axis, self.detail.cell);
+        let groups = self.groups(marks);
         let right = number(self.width - MARGIN);
         let markup = html! {
             path class="mp-line" d=(format!("M{} {}H{right}", number(MARGIN), number(middle))) {}
@@ -225,9 +230,23 @@ impl<'a> Drawing<'a> {
         self.y += height + 4.0;
     }
 
+    /// Groups of marks that do not overlap: large numbers need wider cells.
+    fn groups<'m>(&self, marks: &'m [Mark]) -> Vec<Group<'m>> {
+        let mut cell = self.detail.cell;
+        loop {
+            let groups = group(marks, &self.axis, cell);
+            let longest = groups.iter().map(|group| short_count(group.marks.len()).len()).max().unwrap_or(0);
+            let needed = longest as f64 * 6.0 + 10.0;
+            if longest < 2 || cell >= needed {
+                return groups;
+            }
+            cell = needed;
+        }
+    }
+
     fn mark(&self, group: &Group<'_>, y: f64) -> Markup {
         let kind = group.kind();
-        let (class, _) = kind.names();
+        let class = if group.marks.len() > 1 { "mp-group" } else { kind.names().0 };
         let at = format!("translate({} {})", number(group.x), number(y));
         let (label, link) = match group.marks {
             [mark] => (self.mark_label(mark), mark.sequence.map(Link::Checkpoint)),
@@ -237,7 +256,7 @@ impl<'a> Drawing<'a> {
         let content = html! {
             title { (label) }
             @if group.marks.len() > 1 {
-                (count_box(group.marks.len(), self.detail.cell))
+                (count_box(group.marks.len(), &count_kinds(group.marks)))
             } @else {
                 (mark_shape(kind))
             }
@@ -259,14 +278,7 @@ impl<'a> Drawing<'a> {
     }
 
     fn group_label(&self, group: &Group<'_>) -> String {
-        let mut kinds: Vec<(MarkKind, u64)> = Vec::new();
-        for mark in group.marks {
-            match kinds.iter_mut().find(|(kind, _)| *kind == mark.kind) {
-                Some((_, count)) => *count += 1,
-                None => kinds.push((mark.kind, 1)),
-            }
-        }
-        kinds.sort_by_key(|(kind, _)| std::cmp::Reverse(*kind));
+        let kinds = count_kinds(group.marks);
         let kinds: Vec<_> =
             kinds.iter().map(|(kind, count)| format!("{} {}", grouped(*count), kind.names().1)).collect();
         let zone = &self.options.time_zone;
@@ -280,22 +292,27 @@ impl<'a> Drawing<'a> {
         let Some(most) = columns.iter().map(|column| column.value).max().filter(|_| columns.len() > 1) else {
             return;
         };
-        self.caption("Memory", &format!("peak {}", bytes(most)));
+        self.caption("Memory", None, &format!("peak {}", bytes(most)));
         let (top, height) = (self.y, 48.0);
         let scaled = |value: u64| top + height - value as f64 / most.max(1) as f64 * (height - 4.0);
-        let mut line = String::new();
-        for (index, column) in columns.iter().enumerate() {
-            let sign = if index == 0 { 'M' } else { 'L' };
-            line.push_str(&format!("{sign}{} {}", number(column.x), number(scaled(column.value))));
-        }
-        let (first, last) = (columns[0].x, columns[columns.len() - 1].x);
         let bottom = number(top + height);
-        let area = format!("{line}L{} {bottom}L{} {bottom}z", number(last), number(first));
+        let (mut lines, mut areas) = (String::new(), String::new());
+        // Nothing is known about the memory during a break.
+        for part in columns.chunk_by(|a, b| !self.axis.has_break_between(a.x, b.x)) {
+            let [first, .., last] = part else { continue };
+            let points: Vec<_> = part
+                .iter()
+                .map(|column| format!("{} {}", number(column.x), number(scaled(column.value))))
+                .collect();
+            let line = format!("M{}", points.join("L"));
+            areas.push_str(&format!("{line}L{} {bottom}L{} {bottom}z", number(last.x), number(first.x)));
+            lines.push_str(&line);
+        }
         let markup = html! {
             g class="mp-memory" {
                 title { "Memory, at most " (bytes(most)) }
-                path class="mp-area" d=(area) {}
-                path class="mp-curve" d=(line) {}
+                path class="mp-area" d=(areas) {}
+                path class="mp-curve" d=(lines) {}
             }
             path class="mp-line" d=(format!("M{} {bottom}H{}", number(MARGIN), number(self.width - MARGIN))) {}
         };
@@ -308,7 +325,7 @@ impl<'a> Drawing<'a> {
         let Some(most) = columns.iter().map(|column| column.value).max().filter(|most| *most > 0) else {
             return;
         };
-        self.caption("Changed files", &format!("at most {}", grouped(most)));
+        self.caption("Changed files", None, &format!("at most {}", grouped(most)));
         let (top, height) = (self.y, 36.0);
         let mut path = String::new();
         for (index, column) in columns.iter().enumerate() {
@@ -359,11 +376,9 @@ impl<'a> Drawing<'a> {
                 path class="mp-now" d=(format!("M{x} {}V{}", number(top), number(bottom))) {}
             }
         };
-        let zone_label = zone_name(self.chart.to, &self.options.time_zone);
         let markup = html! {
             g class="mp-axis" aria-hidden="true" {
                 @for tick in &ticks { (tick_label(tick, bottom, self.width)) }
-                text class="mp-muted" x=(number(self.width - MARGIN)) y=(number(bottom + 36.0)) text-anchor="end" { (zone_label) }
             }
         };
         self.add(&markup);
@@ -419,8 +434,12 @@ impl<'a> Drawing<'a> {
 }
 
 /// The rules that only a file of its own needs.
-const STAND_ALONE: &str =
-    ".mp-background{fill:var(--mp-surface)}svg.mp-timeline{min-width:720px;max-width:100%;height:auto}";
+const STAND_ALONE: &str = ".mp-background{fill:var(--mp-surface)}svg.mp-timeline{max-width:100%;height:auto}";
+
+/// A file of its own scrolls on a narrow screen, because smaller text could not be read.
+fn min_width(width: f64) -> String {
+    format!("svg.mp-timeline{{min-width:{}px}}", number(width.min(720.0)))
+}
 
 fn is_silence(chart: &Chart, from: Timestamp) -> bool {
     chart.gaps.iter().any(|gap| gap.from == from && !gap.between_sessions)
@@ -434,26 +453,53 @@ fn mark_shape(kind: MarkKind) -> Markup {
     }
 }
 
-/// A box with the number of merged marks.
-fn count_box(count: usize, cell: f64) -> Markup {
+/// A box with the number of merged marks, above a bar that shows the share of each kind.
+fn count_box(count: usize, kinds: &[(MarkKind, u64)]) -> Markup {
     let text = short_count(count);
-    let width = (pixels(&text, 10.0) + 6.0).clamp(14.0, (cell - 2.0).max(18.0));
+    let width = (pixels(&text, 10.0) + 7.0).max(14.0);
+    let mut left = -width / 2.0;
+    let bars: Vec<_> = kinds
+        .iter()
+        .map(|(kind, part)| {
+            let bar = (left, *part as f64 / count.max(1) as f64 * width);
+            left += bar.1;
+            (kind.names().0, bar)
+        })
+        .collect();
     html! {
-        rect class="mp-count" x=(number(-width / 2.0)) y="-7" width=(number(width)) height="14" rx="4" {}
-        text class="mp-count-text" y="3.5" text-anchor="middle" { (text) }
+        rect class="mp-count" x=(number(-width / 2.0)) y="-9" width=(number(width)) height="14" rx="3" {}
+        text class="mp-count-text" y="1.5" text-anchor="middle" { (text) }
+        @for (class, (left, width)) in &bars {
+            rect class=(format!("{class} mp-share")) x=(number(*left)) y="6" width=(number(*width)) height="3" {}
+        }
     }
+}
+
+/// The number of marks of each kind, the most important kind first.
+fn count_kinds(marks: &[Mark]) -> Vec<(MarkKind, u64)> {
+    let mut kinds: Vec<(MarkKind, u64)> = Vec::new();
+    for mark in marks {
+        match kinds.iter_mut().find(|(kind, _)| *kind == mark.kind) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((mark.kind, 1)),
+        }
+    }
+    kinds.sort_by_key(|(kind, _)| std::cmp::Reverse(*kind));
+    kinds
 }
 
 fn gap_box(left: f64, right: f64, y: f64, height: f64, label: &str) -> Markup {
     let width = right - left;
-    let fits = pixels(label, 10.0) + 4.0 <= width;
+    // `2 d 5 h`, or only `2 d`.
+    let largest_unit = label.match_indices(' ').nth(1).map_or(label, |(end, _)| &label[..end]);
+    let shown = [label, largest_unit].into_iter().find(|text| pixels(text, 10.0) + 4.0 <= width);
     let label_y = number(y + height / 2.0 + 3.5);
     html! {
         g class="mp-gap" {
             title { "No work for " (label) }
             rect class="mp-gap-box" x=(number(left)) y=(number(y)) width=(number(width)) height=(number(height)) {}
-            @if fits {
-                text class="mp-gap-text" x=(number(left + width / 2.0)) y=(label_y) text-anchor="middle" { (label) }
+            @if let Some(text) = shown {
+                text class="mp-gap-text" x=(number(left + width / 2.0)) y=(label_y) text-anchor="middle" { (text) }
             }
         }
     }
@@ -484,7 +530,7 @@ fn session_band(band: &MergedBand<'_>, y: f64, height: f64) -> Markup {
         g class="mp-session" {
             title { (title) }
             rect class="mp-band" x=(number(band.left)) y=(number(y)) width=(number(width)) height=(number(height)) rx="3" {}
-            @if is_bad {
+            @if is_bad && width >= 8.0 {
                 rect class="mp-band-end" x=(number(band.right - 3.0)) y=(number(y)) width="3" height=(number(height)) rx="1.5" {}
             }
             @if fits {
@@ -503,7 +549,7 @@ fn is_unexpected(kind: milepost::model::InterruptionKind) -> bool {
 fn tick_label(tick: &Tick, bottom: f64, width: f64) -> Markup {
     let anchored = |text: &str, size: f64| {
         let half = pixels(text, size) / 2.0;
-        tick.x.clamp(half + 2.0, (width - half - 2.0).max(half + 2.0))
+        tick.x.clamp(MARGIN + half, (width - MARGIN - half).max(MARGIN + half))
     };
     html! {
         @if !tick.time.is_empty() {
@@ -511,7 +557,7 @@ fn tick_label(tick: &Tick, bottom: f64, width: f64) -> Markup {
         }
         @if let Some(day) = &tick.day {
             @let y = if tick.time.is_empty() { 18.0 } else { 36.0 };
-            text class="mp-day" x=(number(anchored(day, 11.0))) y=(number(bottom + y)) text-anchor="middle" { (day) }
+            text class="mp-day" x=(number(anchored(day, 12.0))) y=(number(bottom + y)) text-anchor="middle" { (day) }
         }
     }
 }
@@ -524,13 +570,6 @@ fn widened(from: Timestamp, to: Timestamp) -> Link {
 
 fn full_time(at: Timestamp, zone: &jiff::tz::TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%-d %b %Y %H:%M:%S").to_string()
-}
-
-fn zone_name(at: Timestamp, zone: &jiff::tz::TimeZone) -> String {
-    match zone.to_offset(at).seconds() {
-        0 => "UTC".to_owned(),
-        _ => format!("UTC{}", at.to_zoned(zone.clone()).strftime("%:z")),
-    }
 }
 
 /// A coordinate with one decimal, and without one if it is 0.

@@ -38,16 +38,19 @@ impl Group<'_> {
     }
 }
 
-/// Puts marks into cells of this width. A single mark stays where it is, unless it would overlap its neighbours.
+/// Puts marks into cells of at least this width. A single mark stays where it is, unless it would overlap its neighbours.
 pub(super) fn group<'a>(marks: &'a [Mark], axis: &Axis, cell: f64) -> Vec<Group<'a>> {
-    let cell_of = |mark: &Mark| (axis.position(mark.at) / cell) as usize;
+    let (left, right) = axis.ends();
+    let count = ((right - left) / cell).max(1.0).floor();
+    let cell = (right - left) / count;
+    let cell_of = |mark: &Mark| ((axis.position(mark.at) - left) / cell).min(count - 1.0) as usize;
     let chunks: Vec<(usize, &[Mark])> = marks
         .chunk_by(|a, b| cell_of(a) == cell_of(b))
         .filter_map(|marks| Some((cell_of(marks.first()?), marks)))
         .collect();
     let mut groups = Vec::with_capacity(chunks.len());
     for (index, (number, marks)) in chunks.iter().enumerate() {
-        let middle = (*number as f64 + 0.5) * cell;
+        let middle = left + (*number as f64 + 0.5) * cell;
         let x = match marks {
             [mark] => {
                 let x = axis.position(mark.at);

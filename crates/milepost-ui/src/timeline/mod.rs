@@ -9,7 +9,7 @@ mod layout;
 mod shapes;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 mod ticks;
 
 use jiff::Timestamp;
@@ -46,11 +46,12 @@ pub struct TimelineOptions<'a> {
     width: u32,
     time_zone: TimeZone,
     links: Option<LinkAddress<'a>>,
+    redact: Option<&'a dyn Fn(&str) -> String>,
 }
 
 impl Default for TimelineOptions<'_> {
     fn default() -> Self {
-        Self { range: None, width: 1200, time_zone: TimeZone::UTC, links: None }
+        Self { range: None, width: 1200, time_zone: TimeZone::UTC, links: None, redact: None }
     }
 }
 
@@ -78,6 +79,21 @@ impl<'a> TimelineOptions<'a> {
         self
     }
 
+    /// Passes every recorded text through a function that replaces secrets.
+    pub fn redact(mut self, redact: &'a dyn Fn(&str) -> String) -> Self {
+        self.redact = Some(redact);
+        self
+    }
+
+    /// A recorded text without secrets.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.redact.map_or_else(|| text.to_owned(), |redact| redact(text))
+    }
+
+    pub(crate) fn zone(&self) -> &TimeZone {
+        &self.time_zone
+    }
+
     /// Makes marks links.
     pub fn links(mut self, links: LinkAddress<'a>) -> Self {
         self.links = Some(links);
@@ -88,10 +104,10 @@ impl<'a> TimelineOptions<'a> {
 /// Draws a timeline as an `svg` element for a page that has [`STYLE`] in its style sheets. The element contains no
 /// script, no style, and no attribute that a strict content security policy forbids.
 pub fn embedded(timeline: &Timeline, facts: Option<&RunFacts>, options: &TimelineOptions<'_>) -> String {
-    draw::svg(&Chart::new(timeline, facts, options.range), options, draw::Form::Embedded)
+    draw::svg(&Chart::new(timeline, facts, options), options, draw::Form::Embedded)
 }
 
 /// Draws a timeline as an SVG file of its own, with a heading and its style, for light and dark backgrounds.
 pub fn stand_alone(timeline: &Timeline, facts: Option<&RunFacts>, options: &TimelineOptions<'_>) -> String {
-    draw::svg(&Chart::new(timeline, facts, options.range), options, draw::Form::StandAlone)
+    draw::svg(&Chart::new(timeline, facts, options), options, draw::Form::StandAlone)
 }

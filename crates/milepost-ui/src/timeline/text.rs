@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use milepost::internal::brief::one_line as escape;
 use unicode_width::UnicodeWidthChar as _;
 
@@ -65,8 +66,16 @@ pub(crate) fn duration(length: Duration) -> String {
 }
 
 /// The time between two instants; zero if the second one is earlier.
-pub(super) fn between(from: Timestamp, to: Timestamp) -> Duration {
+pub(crate) fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
+/// The offset of a time zone from UTC.
+pub(crate) fn zone_name(at: Timestamp, zone: &TimeZone) -> String {
+    match zone.to_offset(at).seconds() {
+        0 => "UTC".to_owned(),
+        _ => format!("UTC{}", at.to_zoned(zone.clone()).strftime("%:z")),
+    }
 }
 
 /// A number of bytes: `312 MB`.

@@ -157,7 +157,7 @@ mod tests {
         );
         assert_eq!(
             labels("2026-11-01T00:00:00Z", "2026-11-09T00:00:00Z", 400.0, &TimeZone::UTC),
-            ["2 Nov 2026", "4 Nov 2026", "6 Nov 2026", "8 Nov 2026"]
+            ["1 Nov 2026", "3 Nov 2026", "5 Nov 2026", "7 Nov 2026", "9 Nov 2026"]
         );
         assert_eq!(
             labels("1990-02-01T00:00:00Z", "2026-11-09T00:00:00Z", 500.0, &TimeZone::UTC),

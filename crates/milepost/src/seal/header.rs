@@ -78,7 +78,7 @@ impl Header {
     }
 
     /// The number of characters of the task summary that the header contains.
-    const SUMMARY: usize = 120;
+    pub(crate) const SUMMARY: usize = 120;
 
     pub(super) fn of(body: &Body, material: &Material, state_given: bool) -> Self {
         Self {

@@ -26,4 +26,5 @@ mod sqlite_wal;
 mod store_calls;
 mod stores;
 mod sync;
+mod timeline;
 mod toy_store;

@@ -24,6 +24,7 @@ use crate::failures::is_failure;
 use crate::model::{
     CheckpointId, InterruptionKind, Message, OutcomeResult, Phase, RunId, Source, Status, closed_enum,
 };
+use crate::seal::Header;
 use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
 use ordered_times::{TimeRange, order};
 use sessions::SessionList;
@@ -237,7 +238,7 @@ fn listed(row: Row, detail: &RunDetail) -> TimelineCheckpoint {
                 status: Some(header.status),
                 completed,
                 phase: header.phase,
-                summary: header.summary.as_deref().map(first_line),
+                summary: header.summary.as_deref().map(header_summary),
                 pinned: marks.pinned,
                 tags: marks.tags,
                 holds_brief: header.holds_brief,
@@ -310,14 +311,25 @@ fn known_failures(detail: &RunDetail) -> Vec<FailedOutcome> {
     unfixed.iter().map(|outcome| entry(outcome, Some(false))).chain(pending).collect()
 }
 
-/// The first line of a text that has more than white space in it, within the maximum length.
+/// The first line of a text that has more than white space in it, within the maximum length. Words are not cut:
+/// redaction would not recognise the beginning of a secret.
 fn first_line(text: &str) -> String {
     // A text can be a megabyte of empty lines.
     let line = text.trim_start().lines().next().unwrap_or_default().trim_end();
-    let mut short: String = line.chars().take(MAX_TEXT).collect();
-    if short.len() < line.len() {
-        short.pop();
-        short.push('…');
+    match line.char_indices().nth(MAX_TEXT) {
+        None => line.to_owned(),
+        Some((end, _)) => {
+            let end = line[..end].rfind(char::is_whitespace).unwrap_or(end);
+            format!("{}…", line[..end].trim_end())
+        }
     }
-    short
+}
+
+/// The summary of a header. If the header cut it off, its last word is left out for the same reason.
+fn header_summary(summary: &str) -> String {
+    let is_cut = summary.chars().count() >= Header::SUMMARY;
+    let whole =
+        if is_cut { summary.rfind(char::is_whitespace).unwrap_or(summary.len()) } else { summary.len() };
+    let line = first_line(&summary[..whole]);
+    if whole < summary.len() && !line.ends_with('…') { format!("{line}…") } else { line }
 }
