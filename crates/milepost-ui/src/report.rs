@@ -54,6 +54,7 @@ impl Report<'_> {
             html lang="en" {
                 head {
                     meta charset="utf-8";
+                    meta name="generator" content="Milepost";
                     meta http-equiv="Content-Security-Policy" content=(policy);
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="referrer" content="no-referrer";

@@ -44,6 +44,8 @@ pub(crate) mod status;
 mod step;
 mod store;
 mod summary;
+#[cfg(feature = "ui")]
+mod summary_file;
 mod sync;
 mod task;
 #[cfg(all(test, feature = "mcp"))]

@@ -33,6 +33,8 @@ pub(crate) mod status;
 pub(crate) mod status_all;
 pub(crate) mod store;
 pub(crate) mod summary;
+#[cfg(feature = "ui")]
+pub(crate) mod summary_file;
 pub(crate) mod supervised;
 pub(crate) mod sync;
 pub(crate) mod table;

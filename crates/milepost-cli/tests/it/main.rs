@@ -68,6 +68,8 @@ mod save;
 mod script;
 mod server;
 mod status_all;
+#[cfg(feature = "ui")]
+mod summary_file;
 mod task;
 #[cfg(all(unix, feature = "postgres"))]
 mod team;
