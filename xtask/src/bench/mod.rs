@@ -7,6 +7,7 @@ mod capture;
 mod files;
 mod history;
 mod measure;
+mod overview;
 mod postgres;
 mod process;
 mod prune;
@@ -21,12 +22,14 @@ use measure::Row;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
 
-const ALL: [Bench; 20] = [
+const ALL: [Bench; 22] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole_process),
     ("hook", process::hook),
     ("history", history::latest_and_list),
+    ("timeline", overview::timeline),
+    ("status-all", overview::status_all),
     ("space", space::bytes),
     ("writers", writers::eight_writers),
     ("prune", prune::prune),

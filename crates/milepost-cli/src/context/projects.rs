@@ -85,14 +85,17 @@ impl Context<'_> {
         // Stores on this machine need a processor, servers mostly need time.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = processors.max(servers).min(places.len()).min(THREADS);
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        read(place);
-                    }
-                });
+        let read_next = || {
+            while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                read(place);
             }
+        };
+        std::thread::scope(|scope| {
+            // The current thread takes part. Its memory also grows in larger steps than that of others.
+            for _ in 1..threads {
+                scope.spawn(read_next);
+            }
+            read_next();
         });
         let into_inner = |failed: Mutex<Vec<ProjectError>>| failed.into_inner().unwrap_or_default();
         let mut failed = into_inner(failed);

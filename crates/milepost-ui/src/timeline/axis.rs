@@ -14,7 +14,7 @@ const LONG: f64 = 0.12;
 /// The minimum width of a part with work in pixels.
 const MIN_PART: f64 = 24.0;
 /// The shortest period that an axis shows.
-const MIN_PERIOD: SignedDuration = SignedDuration::from_secs(60);
+const MIN_PERIOD: SignedDuration = SignedDuration::from_secs(2);
 
 /// A part of the axis: a period and its positions.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -79,3 +79,18 @@ fn prune_reads_each_run_once(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
     assert_eq!((dry.removed(), dry.plan()), (done.removed(), done.plan()));
     assert_eq!(done.removed(), 9, "two of each open run, and all but the newest of the ended one");
 }
+
+#[rstest]
+fn a_timeline_reads_no_documents(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let world = World::new(kind);
+    for n in 0..5 {
+        world.mp.save(&run("r"), say(&n.to_string())).unwrap();
+        world.wait(10_000);
+    }
+    let (store, mp) = counted(&world, kind);
+    assert_eq!(mp.timeline(&run("r")).unwrap().checkpoints().len(), 5);
+    assert_eq!(store.take(), [("events", 1), ("headers", 1), ("messages", 1), ("run", 1)]);
+    // A caller that has the first facts reads the documents of newer ones, and the one before them.
+    mp.checkpoint_facts(&run("r"), Some(3), 0).unwrap();
+    assert_eq!(store.take(), [("body", 3), ("headers", 2), ("run", 1)]);
+}

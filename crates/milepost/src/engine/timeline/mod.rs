@@ -24,6 +24,7 @@ use crate::failures::is_failure;
 use crate::model::{
     CheckpointId, InterruptionKind, Message, OutcomeResult, Phase, RunId, Source, Status, closed_enum,
 };
+use crate::resume::RunState;
 use crate::seal::Header;
 use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
 use ordered_times::{TimeRange, order};
@@ -125,7 +126,7 @@ pub struct Timeline {
     pub(crate) status: Option<Status>,
     /// Whether the owner is alive and can still add to the timeline.
     pub(crate) is_live: bool,
-    /// Why the work stopped; `None` while it goes on, and for a completed run.
+    /// Why the work stopped before its end; `None` for runs that go on, are open without an owner, or completed.
     #[getter(copy)]
     pub(crate) stopped_by: Option<InterruptionKind>,
     /// The beginning of the timeline.
@@ -166,7 +167,7 @@ impl Milepost {
         if let Some(record) = record {
             let (decision, _) = self.decide_by_record(&detail.summary, record)?;
             is_live = decision.run_state.is_live();
-            stopped_by = decision.run_state.is_stopped().then_some(decision.class);
+            stopped_by = (decision.run_state == RunState::Stopped).then_some(decision.class);
         }
         let now = self.now();
         let range = TimeRange::until(now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX));
