@@ -83,6 +83,28 @@ fn eventually(what: &str, mut is_done: impl FnMut() -> bool) {
 }
 
 #[test]
+fn the_status_of_all_projects_includes_servers() {
+    let Some(team) = Team::start() else { return };
+    let laptop = team.machine("alice", "acme/app");
+    interrupted_job(&laptop);
+    let desktop = team.machine("alice", "acme/app");
+    desktop.save(&["--run", "by-hand", "--no-capture", "x"]);
+    let status = desktop.json(&["status", "--all"]);
+    assert_eq!(status["unreadable"], json!([]), "{status}");
+    let runs = |group: &str| {
+        let runs = status[group].as_array().unwrap().iter();
+        runs.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (runs("interrupted"), runs("open")),
+        (vec!["job".to_owned()], vec!["by-hand".to_owned()]),
+        "{status}"
+    );
+    let next = status["interrupted"][0]["next"].as_str().unwrap();
+    assert!(next.ends_with(" resume job"), "{next}");
+}
+
+#[test]
 fn clones_of_a_project_find_each_others_runs() {
     let Some(team) = Team::start() else { return };
     let laptop = team.machine("alice", "acme/app");
