@@ -68,8 +68,9 @@ fn a_run_without_checkpoints_becomes_a_file() {
 fn hostile_text_stays_text() {
     let env = TestEnvironment::new();
     let hostile = HOSTILE.replace('\u{ffff}', "");
-    let long = "x".repeat(1_000_000);
+    let long = "x".repeat(200_000);
     let document = json!({
+        "session_id": "a<b>&\"",
         "task_summary": hostile,
         "phase": { "name": hostile },
         "tasks": [{ "id": hostile, "status": hostile, "title": format!("{hostile}{long}") }],
@@ -78,11 +79,8 @@ fn hostile_text_stays_text() {
         ],
         "workspace": { "files_modified": [HOSTILE, { "b64": hostile }] },
     });
-    env.run_on(
-        document.to_string().as_bytes(),
-        &["save", "--run", "r", "--session", "a<b>&\"", "--input", "-", "--tag", "<i>"],
-    )
-    .exits(0);
+    env.run_on(document.to_string().as_bytes(), &["save", "--run", "r", "--input", "-", "--tag", "<i>"])
+        .exits(0);
     env.run(&["decide", "--run", "r", &hostile]).exits(0);
     for format in ["--svg", "--html"] {
         env.run(&["summary", "r", format, "t.xml"]).exits(0);
