@@ -58,7 +58,7 @@ fn draw(format: FileFormat, run: &RunId, mp: &Milepost, replaced: &Cell<u64>) ->
         }
         None => text.to_owned(),
     };
-    let options = TimelineOptions::new().time_zone(jiff::tz::TimeZone::system()).redact(&redact);
+    let options = TimelineOptions::new().redact(&redact);
     let drawn = mp.timeline(run)?;
     let facts = mp.checkpoint_facts(run, None, 0)?;
     if format == FileFormat::Svg {
