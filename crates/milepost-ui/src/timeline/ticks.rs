@@ -98,11 +98,11 @@ fn round_times(part: &Part, step: i64, time_zone: &TimeZone) -> Vec<DateTime> {
             civil = civil.date().at(0, 0, 0, 0).saturating_add(SignedDuration::from_secs(rounded));
             step.seconds()
         }
-        ..2_592_000 => {
+        DAY..2_592_000 => {
             civil = civil.date().at(0, 0, 0, 0);
             (step / DAY).days()
         }
-        ..31_536_000 => {
+        2_592_000..31_536_000 => {
             civil = civil.date().first_of_month().at(0, 0, 0, 0);
             (step / DAY / 30).months()
         }
