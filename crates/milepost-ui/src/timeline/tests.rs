@@ -1,4 +1,4 @@
-//! Tests of the picture: its size, its validity, hostile text, and golden files. `UPDATE_GOLDEN=1` rewrites the files.
+//! Tests of the picture: its size, its validity, hostile text, and golden files.
 
 use std::path::Path;
 
@@ -107,16 +107,17 @@ fn link(link: Link) -> Option<String> {
     })
 }
 
-/// Compares with a golden file.
+/// Compares with a golden file. If they differ, the new picture is in `target/timeline`, to look at and to copy.
 #[allow(clippy::disallowed_methods, reason = "a test's own files")]
 fn compare(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/timeline/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, found).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let expected = std::fs::read_to_string(root.join("src/timeline/golden").join(name)).unwrap_or_default();
+    if expected != found {
+        let folder = root.join("../../target/timeline");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), found).unwrap();
+        panic!("{name} differs; the new one is in target/timeline");
     }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == found, "{name} differs; UPDATE_GOLDEN=1 rewrites it, then look at it");
 }
 
 #[test]
@@ -127,21 +128,6 @@ fn pictures_stay_as_they_are() {
     compare("two_hundred.svg", &svg(&chart(200, 30_000), &options, Form::StandAlone));
     let narrow = TimelineOptions::new().width(360).links(&link);
     compare("five_narrow.svg", &svg(&chart(5, 7200), &narrow, Form::Embedded));
-}
-
-#[test]
-#[ignore = "writes pictures to look at"]
-#[allow(clippy::disallowed_methods, reason = "a test's own files")]
-fn write_pictures() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/timeline");
-    std::fs::create_dir_all(&folder).unwrap();
-    for (count, seconds) in [(1, 0), (5, 7200), (200, 30_000), (10_000, 300_000)] {
-        for width in [1200, 360] {
-            let options = TimelineOptions::new().width(width);
-            let drawn = svg(&chart(count, seconds), &options, Form::StandAlone);
-            std::fs::write(folder.join(format!("{count}-{width}.svg")), &drawn).unwrap();
-        }
-    }
 }
 
 #[test]
