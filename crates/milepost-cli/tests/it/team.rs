@@ -88,7 +88,10 @@ fn the_status_of_all_projects_includes_servers() {
     let laptop = team.machine("alice", "acme/app");
     interrupted_job(&laptop);
     let desktop = team.machine("alice", "acme/app");
-    desktop.save(&["--run", "by-hand", "--no-capture", "x"]);
+    // A project is listed once this machine has a store for what waits, which `trust` or an outage creates.
+    team.proxy.refuse_connections(true);
+    desktop.run(&["--wait", "1", "save", "--run", "by-hand", "--no-capture", "x"]).exits(0);
+    team.proxy.refuse_connections(false);
     let status = desktop.json(&["status", "--all"]);
     assert_eq!(status["unreadable"], json!([]), "{status}");
     let runs = |group: &str| {
