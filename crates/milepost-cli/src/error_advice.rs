@@ -82,6 +82,10 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
         Error::Ambiguous { .. } => {
             hint(Exit::NotFound, "use a longer prefix of the id, or select the run with --run")
         }
+        Error::Search(_) => hint(
+            Exit::Failed,
+            "the index is derived from the store; docs/search.md says where it is and that it can be deleted",
+        ),
         Error::NoRun(_) => hint(Exit::NotFound, "run `milepost runs` to list the runs"),
         Error::WhichRun { .. } => {
             hint(Exit::NotFound, "select a run with --run ID or MILEPOST_RUN; `milepost runs` lists them")

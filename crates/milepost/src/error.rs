@@ -85,6 +85,8 @@ closed_enum! {
         ConfirmationNeeded = "confirmation_needed",
         /// The command succeeded, but its output could not be written.
         OutputFailed = "output_failed",
+        /// The index for searches cannot be used.
+        SearchUnavailable = "search_unavailable",
         /// An agent's settings file cannot be edited and was not changed.
         AgentSettingsInvalid = "agent_settings_invalid",
     }
@@ -311,6 +313,9 @@ pub enum Error {
         /// Whether trusting the file resolves the error: the file is valid, only its values are untrusted.
         adoptable: bool,
     },
+    /// The index for searches cannot be used.
+    #[error("cannot search: {0}")]
+    Search(String),
     /// One of the user's files could not be read, written or removed.
     #[error("{} could not be {what}", path.display())]
     File {
@@ -383,6 +388,7 @@ impl Error {
             Self::Interop(InteropError::Document { source, .. }) => source.reason(),
             #[cfg(feature = "interop")]
             Self::Interop(_) => R::Usage,
+            Self::Search(_) => R::SearchUnavailable,
             Self::SecretsLeave { .. } => R::ConfirmationNeeded,
             Self::ConfigUntrusted { .. } => R::ConfigUntrusted,
             Self::File { what: "written", .. } => R::CheckpointAtomicWriteFailed,

@@ -58,6 +58,8 @@ mod resume;
 mod retain;
 mod run;
 mod seal;
+#[cfg(feature = "search")]
+mod search;
 mod snapshot;
 pub mod store;
 mod trigger;
@@ -85,6 +87,8 @@ pub use run::{
     Run, RunBuilder, SaveTimer, Session, SessionEvent, SessionOptions, TaskGuard, TimerGuard,
     format_duration, recommended_interval,
 };
+#[cfg(feature = "search")]
+pub use search::{SearchHit, SearchKind, SearchQuery, SearchResults};
 pub use snapshot::FileContent;
 
 /// Compiles and runs the code blocks of the library guide as doctests.

@@ -37,6 +37,7 @@ mod run;
 mod runs;
 mod save;
 mod schema;
+mod search;
 mod show;
 mod start;
 mod state;
@@ -115,6 +116,7 @@ commands! {
         Save(save::SaveArgs),
         List(list::ListArgs) as ["log", "ls"],
         Show(show::ShowArgs),
+        Search(search::SearchArgs),
         Diff(diff::DiffArgs),
         Restore(restore::RestoreArgs),
         Undo(undo::UndoArgs),

@@ -28,6 +28,7 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod saved;
+pub(crate) mod search;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod status_all;

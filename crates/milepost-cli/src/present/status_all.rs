@@ -51,10 +51,20 @@ struct ProjectDocument {
 
 /// A project whose store could not be read completely.
 #[derive(Serialize)]
-struct UnreadableProject {
-    root: String,
+pub(super) struct UnreadableProject {
+    pub(super) root: String,
     store: String,
-    message: String,
+    pub(super) message: String,
+}
+
+impl From<ProjectError> for UnreadableProject {
+    fn from(failed: ProjectError) -> Self {
+        Self {
+            root: failed.project.root.to_string_lossy().into_owned(),
+            store: failed.project.store,
+            message: failed.message,
+        }
+    }
 }
 
 /// A run, its project, and the command to type next.
@@ -87,13 +97,13 @@ impl ProjectRun {
 }
 
 /// A path as a shell reads it.
-fn quote(path: &str) -> String {
+pub(super) fn quote(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c);
     if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// The root of a project for people: below the home folder, it starts with `~`.
-fn shown_root(root: &str, home: Option<&Path>) -> String {
+pub(super) fn shown_root(root: &str, home: Option<&Path>) -> String {
     let below = home.and_then(|home| Path::new(root).strip_prefix(home).ok());
     match below {
         Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
@@ -123,14 +133,7 @@ impl AllStatusDocument {
         for (project, groups) in projects {
             document.add(&project, groups);
         }
-        document.unreadable = failed
-            .into_iter()
-            .map(|failed| UnreadableProject {
-                root: failed.project.root.to_string_lossy().into_owned(),
-                store: failed.project.store,
-                message: failed.message,
-            })
-            .collect();
+        document.unreadable = failed.into_iter().map(UnreadableProject::from).collect();
         document.projects.sort_by(|a, b| a.root.cmp(&b.root));
         for group in [
             &mut document.interrupted,

@@ -13,6 +13,8 @@ impl Milepost {
         let before = self.store.info()?.bytes;
         let ours = self.points_into(run);
         self.store.delete_run(run, None)?;
+        #[cfg(feature = "search")]
+        self.forget_removed(std::slice::from_ref(run));
         // The run is already deleted. If its files cannot be removed now, `prune` does it.
         let _ = self.collect_files();
         if ours {

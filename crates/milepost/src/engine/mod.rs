@@ -46,6 +46,8 @@ pub(crate) mod run_groups;
 pub(crate) mod run_options;
 mod runs;
 mod save;
+#[cfg(feature = "search")]
+mod search;
 pub(crate) mod show;
 pub(crate) mod since;
 pub(crate) mod snapshot;
@@ -236,6 +238,9 @@ pub struct Milepost {
     address: Arc<str>,
     /// The store, if it is on a server and has a copy on this machine.
     synced: Option<Arc<SyncedStore>>,
+    /// The index for searches.
+    #[cfg(feature = "search")]
+    search: search::SearchSlot,
 }
 
 impl std::fmt::Debug for Milepost {
@@ -269,7 +274,14 @@ impl Milepost {
     pub fn at(url: &StoreUrl, options: &OpenOptions) -> Result<Self, Error> {
         let store = Arc::from(url.open(options)?);
         let address = url.absolute().to_string().into();
-        Ok(Self { owners: url.owners_folder(), address, ..Self::on(store) })
+        Ok(Self {
+            owners: url.owners_folder(),
+            address,
+            // A foreign store is never written to.
+            #[cfg(feature = "search")]
+            search: search::SearchSlot::at(url.search_index().filter(|_| options.foreign.is_none())),
+            ..Self::on(store)
+        })
     }
 
     /// Uses a store that the caller supplies.
@@ -283,6 +295,8 @@ impl Milepost {
             location: RunLocation::default(),
             address: Arc::from(""),
             synced: None,
+            #[cfg(feature = "search")]
+            search: search::SearchSlot::default(),
         }
     }
 

@@ -92,6 +92,14 @@ impl Worktree<'_> {
             })?;
             store.maintain(Maintenance::Compact)?;
         }
+        #[cfg(feature = "search")]
+        if !dry_run {
+            self.milepost.forget_paths(|path| {
+                let inside =
+                    inside_root(&self.root, path.as_ref()).unwrap_or_else(|| path.as_bytes().to_vec());
+                is_wanted(&inside)
+            });
+        }
         let path_texts = |paths: &BTreeSet<Vec<u8>>| paths.iter().map(|path| PathText::of(path)).collect();
         Ok(PurgeReport {
             dry_run,

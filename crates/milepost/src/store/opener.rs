@@ -55,6 +55,11 @@ pub trait LocalLayout: Send + Sync {
     /// The folder that contains the lock files of run owners.
     fn owners_folder(&self, location: &Path) -> PathBuf;
 
+    /// The file of the index for searches, which is derived from the store; `None` to keep it in memory.
+    fn search_index(&self, _location: &Path) -> Option<PathBuf> {
+        None
+    }
+
     /// All files and folders of the store.
     fn files(&self, location: &Path) -> Vec<PathBuf>;
 

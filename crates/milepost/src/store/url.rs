@@ -67,6 +67,11 @@ impl StoreUrl {
         self.local().map(|(layout, path)| layout.owners_folder(path))
     }
 
+    /// The file of the index for searches; `None` for a store without local files.
+    pub(crate) fn search_index(&self) -> Option<PathBuf> {
+        self.local().and_then(|(layout, path)| layout.search_index(path))
+    }
+
     /// Whether documents are compressed when they are saved.
     pub fn compresses_on_save(&self) -> bool {
         self.opener.compresses_on_save()

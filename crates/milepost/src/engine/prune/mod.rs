@@ -126,6 +126,10 @@ impl Milepost {
         let count = |action| report.plan.iter().filter(|step| step.action == action).count() as u64;
         report.removed = count(PruneAction::Remove);
         report.kept = report.plan.len() as u64 - report.removed;
+        #[cfg(feature = "search")]
+        if !request.dry_run {
+            self.forget_pruned(&report);
+        }
         if request.dry_run {
             report.compressed = count(PruneAction::Compress);
         } else if pointed.is_some_and(|id| {

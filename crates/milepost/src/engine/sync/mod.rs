@@ -57,7 +57,16 @@ impl Milepost {
         let local = store.local_url();
         let owners = local.and_then(StoreUrl::owners_folder);
         let address = local.map_or_else(String::new, |url| url.absolute().to_string());
-        Self { synced: Some(Arc::clone(&store)), owners, address: address.into(), ..Self::on(store) }
+        Self {
+            synced: Some(Arc::clone(&store)),
+            owners,
+            address: address.into(),
+            #[cfg(feature = "search")]
+            search: super::search::SearchSlot::at(
+                local.filter(|url| url.exists()).and_then(StoreUrl::search_index),
+            ),
+            ..Self::on(store)
+        }
     }
 
     /// Uses this project for runs that are copied from a store that does not record projects.

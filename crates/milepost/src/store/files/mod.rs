@@ -354,6 +354,10 @@ impl Store for FilesStore {
 
     fn info(&self) -> Result<StoreInfo, StoreError> {
         let bytes = size_of_tree(&self.root).map_err(|e| read_error(&self.root, e))?;
+        // The index for searches is not part of the store.
+        let index = |suffix: &str| self.root.join(OWN_FOLDER).join(format!("search{suffix}"));
+        let index_bytes = ["", "-wal", "-shm", "-journal"].map(|suffix| fs::metadata(index(suffix)));
+        let bytes = index_bytes.iter().flatten().fold(bytes, |bytes, meta| bytes.saturating_sub(meta.len()));
         Ok(StoreInfo::new(format!("files:{}", self.root.display()), bytes))
     }
 }

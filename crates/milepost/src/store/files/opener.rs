@@ -54,6 +54,10 @@ impl LocalLayout for FilesOpener {
         location.join(".owners")
     }
 
+    fn search_index(&self, location: &Path) -> Option<PathBuf> {
+        Some(location.join(OWN_FOLDER).join("search"))
+    }
+
     fn files(&self, location: &Path) -> Vec<PathBuf> {
         vec![location.to_owned()]
     }

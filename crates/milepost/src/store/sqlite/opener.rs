@@ -13,8 +13,23 @@ pub(crate) struct SqliteOpener;
 pub(crate) static SQLITE: SqliteOpener = SqliteOpener;
 
 /// Suffixes of all files and folders that belong to a database.
-pub(super) const DATABASE_FILES: [&str; 10] =
-    ["", "-wal", "-shm", "-journal", "-turn", "-lock", "-id", "-mark", "-owners", "-blobs"];
+pub(super) const DATABASE_FILES: [&str; 15] = [
+    "",
+    "-wal",
+    "-shm",
+    "-journal",
+    "-turn",
+    "-lock",
+    "-id",
+    "-mark",
+    "-owners",
+    "-blobs",
+    "-search",
+    "-search-wal",
+    "-search-shm",
+    "-search-journal",
+    "-search-lock",
+];
 
 impl StoreOpener for SqliteOpener {
     fn scheme(&self) -> &'static str {
@@ -49,6 +64,10 @@ impl LocalLayout for SqliteOpener {
 
     fn owners_folder(&self, location: &Path) -> PathBuf {
         sibling(location, "-owners")
+    }
+
+    fn search_index(&self, location: &Path) -> Option<PathBuf> {
+        Some(sibling(location, "-search"))
     }
 
     fn files(&self, location: &Path) -> Vec<PathBuf> {

@@ -1,0 +1,226 @@
+//! The result of `search`: hits, best first, each with the command that opens it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use milepost::{SearchHit, SearchResults};
+use serde::Serialize;
+
+use super::format::{ago, bold, clean, cyan, dim, yellow};
+use super::status_all::{UnreadableProject, quote, shown_root};
+use super::{Document, Note, Output};
+use crate::context::{KnownProject, ProjectError};
+use crate::error::{CommandError, Result};
+use crate::error_advice::Exit;
+
+/// The indentation of excerpts.
+const INDENT: &str = "  ";
+
+#[derive(Serialize)]
+#[serde(tag = "schema", rename = "milepost.search/1")]
+pub(crate) struct SearchDocument {
+    query: String,
+    hits: Vec<Hit>,
+    /// Whether there are more hits than `--limit` allows.
+    more: bool,
+    /// Whether the index was still being built, so that hits may be missing.
+    incomplete: bool,
+    /// Projects that could not be searched, or not completely.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<UnreadableProject>,
+    #[serde(skip)]
+    home: Option<PathBuf>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+/// A hit, and the command that shows where it comes from.
+#[derive(Serialize)]
+struct Hit {
+    /// The root of the project, if all projects were searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    #[serde(flatten)]
+    hit: SearchHit,
+    reference: String,
+    /// The command that opens it.
+    next: String,
+}
+
+impl Hit {
+    fn new(hit: SearchHit, project: Option<&KnownProject>, is_here: bool) -> Self {
+        let reference = hit.reference();
+        let verb = if hit.sequence().is_some() && !is_message(&hit) {
+            format!("show {reference}")
+        } else {
+            format!("runs {}", hit.run_id())
+        };
+        let project = project.map(|project| project.root.to_string_lossy().into_owned());
+        let next = match (&project, is_here) {
+            (Some(root), _) => format!("milepost -C {} {verb}", quote(root)),
+            (None, true) => format!("milepost {verb}"),
+            (None, false) => format!("milepost {verb} --project all"),
+        };
+        Self { project, hit, reference, next }
+    }
+}
+
+/// Whether the text is part of a conversation, which belongs to the run.
+fn is_message(hit: &SearchHit) -> bool {
+    matches!(hit.origin(), "prompt" | "answer" | "plan" | "reply" | "title")
+}
+
+impl SearchDocument {
+    /// The hits of one project. `is_here` is false if they can be of another project than this one.
+    pub(crate) fn of_project(query: String, results: SearchResults, now: Timestamp, is_here: bool) -> Self {
+        let (more, incomplete) = (results.has_more(), results.is_incomplete());
+        let hits = results.hits().iter().map(|hit| Hit::new(hit.clone(), None, is_here)).collect();
+        Self { query, hits, more, incomplete, unreadable: Vec::new(), home: None, now }
+    }
+
+    /// The hits of all projects, merged by score.
+    pub(crate) fn of_all(
+        query: String,
+        found: Vec<(KnownProject, SearchResults)>,
+        failed: Vec<ProjectError>,
+        limit: usize,
+        home: Option<PathBuf>,
+        now: Timestamp,
+    ) -> Self {
+        let mut more = found.iter().any(|(_, results)| results.has_more());
+        let incomplete = found.iter().any(|(_, results)| results.is_incomplete());
+        let mut hits: Vec<Hit> = Vec::new();
+        for (project, results) in &found {
+            hits.extend(results.hits().iter().map(|hit| Hit::new(hit.clone(), Some(project), false)));
+        }
+        hits.sort_by(|a, b| {
+            let newest = b.hit.at().cmp(&a.hit.at());
+            b.hit.score().total_cmp(&a.hit.score()).then(newest).then_with(|| a.project.cmp(&b.project))
+        });
+        if limit > 0 && hits.len() > limit {
+            more = true;
+            hits.truncate(limit);
+        }
+        let unreadable = failed.into_iter().map(UnreadableProject::from).collect();
+        Self { query, hits, more, incomplete, unreadable, home, now }
+    }
+
+    fn hit_lines(&self, one: &Hit, output: &Output) -> String {
+        let hit = &one.hit;
+        let mut facts = vec![ago(hit.at(), self.now)];
+        if let Some(root) = &one.project {
+            facts.push(clean(
+                Path::new(root).file_name().map_or(root.as_str(), |name| name.to_str().unwrap_or(root)),
+            ));
+        }
+        facts.extend(hit.agent().as_deref().map(clean));
+        let kind = if hit.origin() == hit.kind().as_str() {
+            hit.kind().to_string()
+        } else {
+            format!("{} ({})", hit.kind(), hit.origin().replace('_', " "))
+        };
+        let mut text =
+            format!("{}  {}  {}\n", cyan(&kind), bold(&clean(&one.reference)), dim(&facts.join(", ")));
+        for (line, matches) in excerpt_lines(hit) {
+            for piece in wrapped(line, &matches, output.width()) {
+                let _ = writeln!(text, "{INDENT}{piece}");
+            }
+        }
+        let next = match &one.project {
+            Some(root) => one.next.replacen(&quote(root), &shown_root(&quote(root), self.home.as_deref()), 1),
+            None => one.next.clone(),
+        };
+        let _ = writeln!(text, "{INDENT}{}", dim(&clean(&next)));
+        text
+    }
+}
+
+/// The lines of an excerpt, with the matches in each.
+fn excerpt_lines(hit: &SearchHit) -> Vec<(&str, Vec<std::ops::Range<usize>>)> {
+    let mut start = 0;
+    let mut lines = Vec::new();
+    for line in hit.excerpt().split('\n') {
+        let end = start + line.len();
+        let inside = hit.matches().iter().filter(|range| start <= range.start && range.end <= end);
+        lines.push((line, inside.map(|range| range.start - start..range.end - start).collect()));
+        start = end + 1;
+    }
+    lines
+}
+
+/// A line with its matches highlighted, broken to fit the width.
+fn wrapped(line: &str, matches: &[std::ops::Range<usize>], width: Option<usize>) -> Vec<String> {
+    let width = width.map_or(usize::MAX, |width| width.saturating_sub(INDENT.len()).max(20));
+    let safe = clean(line);
+    // Replaced characters have another length, so the positions are counted in characters.
+    let position = |at: usize| line[..at].chars().count();
+    let chars: Vec<(usize, char)> = safe.char_indices().collect();
+    let byte = |n: usize| chars.get(n).map_or(safe.len(), |(at, _)| *at);
+    let ranges: Vec<_> =
+        matches.iter().map(|range| byte(position(range.start))..byte(position(range.end))).collect();
+    let pieces: Vec<String> = match width {
+        usize::MAX => vec![safe.clone()],
+        width => textwrap::wrap(&safe, width).into_iter().map(std::borrow::Cow::into_owned).collect(),
+    };
+    let (mut from, mut lines) = (0, Vec::new());
+    for piece in pieces {
+        let Some(found) = safe[from..].find(piece.as_str()) else {
+            lines.push(piece);
+            continue;
+        };
+        let (start, end) = (from + found, from + found + piece.len());
+        let (mut text, mut copied) = (String::new(), start);
+        for range in ranges.iter().filter(|range| range.start < end && range.end > start) {
+            let (first, last) = (range.start.max(start), range.end.min(end));
+            text.push_str(&safe[copied..first]);
+            text.push_str(&yellow(&safe[first..last]));
+            copied = last;
+        }
+        text.push_str(&safe[copied..end]);
+        lines.push(text);
+        from = end;
+    }
+    lines
+}
+
+impl Document for SearchDocument {
+    fn render(&self, output: &Output) -> Result<()> {
+        if self.hits.is_empty() {
+            output.message(&format!(
+                "Nothing found for {}. Try fewer or other words, the start of a word such as `migrat*`, or --all for \
+                 all your projects",
+                self.query
+            ));
+            return Ok(());
+        }
+        let hits: Vec<String> = self.hits.iter().map(|hit| self.hit_lines(hit, output)).collect();
+        output.write_text(&hits.join("\n"))?;
+        if self.more {
+            let n = self.hits.len();
+            output.message(&format!("Showing the best {n}; add --limit 0 to show all"));
+        }
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if self.incomplete {
+            notes.push(Note::Message(
+                "Another process is building the search index, so results may be missing; search again in a moment"
+                    .to_owned(),
+            ));
+        }
+        notes.extend(self.unreadable.iter().map(|one| {
+            Note::Message(format!("Warning: {} is not searched completely: {}", one.root, one.message))
+        }));
+        notes
+    }
+
+    fn error(&self) -> Option<CommandError> {
+        if !self.unreadable.is_empty() {
+            return Some(CommandError::ExitOnly(Exit::Partly));
+        }
+        self.hits.is_empty().then_some(CommandError::ExitOnly(Exit::Nothing))
+    }
+}

@@ -1,0 +1,273 @@
+//! Finds candidates in an index, ranks them and chooses their excerpts. Takes a query, returns hits that the caller
+//! compares with the store. The time does not depend on how frequent a word is: of a frequent one, only the newest
+//! documents are ranked.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension as _, ToSql};
+
+use super::write::number;
+use super::{IndexError, SearchIndex};
+use crate::model::RunId;
+use crate::search::document::Origin;
+use crate::search::excerpt::{Excerpt, excerpt};
+use crate::search::query::ParsedQuery;
+use crate::search::rank::{Ranked, Ranking};
+use crate::search::tokens::tokenize;
+use crate::search::{SearchKind, SearchQuery};
+
+/// Maximum number of documents that are ranked for each expression.
+const CANDIDATES: usize = 200;
+/// Maximum number of documents of which the best candidates are chosen.
+const WINDOW: i64 = 12_000;
+/// Maximum number of documents that are counted to estimate how rare a term is.
+const COUNTED: i64 = 4_000;
+/// The share of common words above which two texts of a run count as the same.
+const SAME: f64 = 0.85;
+/// Number of words of a text that are compared.
+const COMPARED: usize = 64;
+const MILLIS_PER_DAY: f64 = 86_400_000.0;
+
+/// A hit, before it is compared with the store.
+pub(crate) struct Found {
+    pub(crate) run: RunId,
+    pub(crate) origin: Origin,
+    pub(crate) at: Timestamp,
+    /// The first and the last checkpoint that contain it; 0 for none.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) score: f64,
+    pub(crate) excerpt: String,
+    pub(crate) matches: Vec<std::ops::Range<usize>>,
+    pub(crate) about: Option<String>,
+    pub(crate) agent: Option<String>,
+}
+
+/// What to leave out, beyond the query.
+pub(crate) struct Visibility {
+    pub(crate) hides_foreign: bool,
+    pub(crate) now: Timestamp,
+}
+
+struct Candidate {
+    n: i64,
+    run: String,
+    origin: Origin,
+    at: i64,
+    first: u64,
+    last: u64,
+    about: Option<String>,
+    agent: Option<String>,
+}
+
+/// The origin with this number; `None` if a newer version wrote it.
+pub(super) fn origin(n: i64) -> Option<Origin> {
+    let name = usize::try_from(n).ok().and_then(|n| Origin::NAMES.get(n))?;
+    name.parse().ok()
+}
+
+/// What the caller does with a hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Shown,
+    /// The hit is not shown, because what it refers to is gone or hidden.
+    Skipped,
+    /// The hit is not shown, and no more hits are needed.
+    Enough,
+}
+
+/// Passes hits to `accept` in the order of their score, until it has enough of them or there are no more.
+pub(crate) fn search<E: From<IndexError>>(
+    index: &SearchIndex,
+    query: &SearchQuery,
+    visibility: &Visibility,
+    accept: &mut dyn FnMut(Found) -> Result<Verdict, E>,
+) -> Result<(), E> {
+    let parsed = ParsedQuery::parse(&query.text, query.prefix_last);
+    if parsed.is_empty() {
+        return Ok(());
+    }
+    let most = if query.limit == 0 { None } else { Some(CANDIDATES.max(query.limit.saturating_mul(4))) };
+    let filter = Filter::of(query, visibility);
+    let mut candidates = index.candidates(&parsed.match_all(), &filter, most)?;
+    let is_enough = query.limit > 0 && candidates.len() >= query.limit.saturating_mul(4);
+    if !is_enough {
+        let known: HashSet<i64> = candidates.iter().map(|candidate| candidate.n).collect();
+        let some = index.candidates(&parsed.match_some(), &filter, most)?;
+        candidates.extend(some.into_iter().filter(|candidate| !known.contains(&candidate.n)));
+    }
+    let mut counts = Vec::with_capacity(parsed.terms.len());
+    for term in &parsed.terms {
+        counts.push(index.count(&term.expression(false))?);
+    }
+    let ranking = Ranking::new(&parsed, &counts, index.total()?);
+    let now = visibility.now.as_millisecond();
+    let mut ranked: Vec<(Candidate, String, Ranked)> = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        let Some(text) = index.text(candidate.n)? else { continue };
+        let age = (now - candidate.at) as f64 / MILLIS_PER_DAY;
+        let result = ranking.rank(&text, candidate.origin.kind(), candidate.origin, age);
+        if result.score > 0.0 {
+            ranked.push((candidate, text, result));
+        }
+    }
+    ranked.sort_by(|(a, _, a_rank), (b, _, b_rank)| {
+        b_rank.score.total_cmp(&a_rank.score).then(b.at.cmp(&a.at)).then(b.n.cmp(&a.n))
+    });
+    let mut shown: HashMap<String, Vec<HashSet<String>>> = HashMap::new();
+    for (candidate, text, rank) in ranked {
+        let earlier = shown.entry(candidate.run.clone()).or_default();
+        let words: HashSet<String> =
+            tokenize(&text).into_iter().take(COMPARED).map(|token| token.text).collect();
+        if earlier.iter().any(|other| is_same(other, &words)) {
+            continue;
+        }
+        let Ok(run) = candidate.run.parse() else { continue };
+        let Excerpt { text, matches } = excerpt(&text, &rank.matches);
+        let found = Found {
+            run,
+            origin: candidate.origin,
+            at: Timestamp::from_millisecond(candidate.at).unwrap_or_default(),
+            first: candidate.first,
+            last: candidate.last,
+            score: rank.score,
+            excerpt: text,
+            matches,
+            about: candidate.about,
+            agent: candidate.agent,
+        };
+        match accept(found)? {
+            Verdict::Shown => earlier.push(words),
+            Verdict::Skipped => {}
+            Verdict::Enough => break,
+        }
+    }
+    Ok(())
+}
+
+/// Whether two sets of words are almost equal.
+fn is_same(a: &HashSet<String>, b: &HashSet<String>) -> bool {
+    let common = a.intersection(b).count() as f64;
+    common >= SAME * (a.len().max(b.len()) as f64)
+}
+
+/// The conditions of a query, as SQL.
+#[derive(Default)]
+struct Filter {
+    conditions: Vec<String>,
+    values: Vec<Box<dyn ToSql>>,
+}
+
+impl Filter {
+    fn of(query: &SearchQuery, visibility: &Visibility) -> Self {
+        let mut filter = Self::default();
+        if !query.kinds.is_empty() {
+            let is_wanted = |origin: &Origin| query.kinds.contains(&SearchKind::from(*origin));
+            let origins =
+                Origin::NAMES.iter().filter_map(|name| name.parse::<Origin>().ok()).filter(is_wanted);
+            let numbers = origins.map(|origin| (origin as i64).to_string()).collect::<Vec<_>>().join(", ");
+            filter.conditions.push(format!("d.origin IN ({numbers})"));
+        }
+        if let Some(since) = query.since {
+            filter.add("d.at >= ?", since.as_millisecond());
+        }
+        if let Some(agent) = &query.agent {
+            filter.add("r.agent = ?", agent.clone());
+        }
+        if let Some(run) = &query.run {
+            filter.add("r.id = ?", run.to_string());
+        }
+        if visibility.hides_foreign {
+            filter.conditions.push("r.is_foreign = 0".to_owned());
+        }
+        filter
+    }
+
+    fn add(&mut self, condition: &str, value: impl ToSql + 'static) {
+        self.conditions.push(condition.to_owned());
+        self.values.push(Box::new(value));
+    }
+}
+
+impl From<Origin> for SearchKind {
+    fn from(origin: Origin) -> Self {
+        origin.kind()
+    }
+}
+
+impl SearchIndex {
+    /// The documents that match an expression best, by the rank of FTS5.
+    fn candidates(
+        &self,
+        expression: &str,
+        filter: &Filter,
+        most: Option<usize>,
+    ) -> Result<Vec<Candidate>, IndexError> {
+        let oldest = most.map(|_| self.oldest_in_window(expression)).transpose()?.flatten().unwrap_or(0);
+        let limit = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
+        let best = "bm25(word, 1.0, 0.8)";
+        // Without conditions, only the best documents are looked up in the other tables.
+        let sql = if filter.conditions.is_empty() {
+            format!(
+                "SELECT d.n, r.id, d.origin, d.at, d.first, d.last, r.about, r.agent FROM (SELECT rowid AS n FROM word \
+                 WHERE word MATCH ? AND rowid >= ? ORDER BY {best}, rowid DESC LIMIT ?) JOIN document d USING (n) \
+                 JOIN run r ON r.n = d.run_n"
+            )
+        } else {
+            format!(
+                "SELECT d.n, r.id, d.origin, d.at, d.first, d.last, r.about, r.agent FROM word CROSS JOIN document d \
+                 ON d.n = word.rowid CROSS JOIN run r ON r.n = d.run_n WHERE word MATCH ? AND {} ORDER BY {best}, d.n \
+                 DESC LIMIT ?",
+                filter.conditions.join(" AND ")
+            )
+        };
+        let mut values: Vec<&dyn ToSql> = vec![&expression];
+        if filter.conditions.is_empty() {
+            values.push(&oldest);
+        }
+        values.extend(filter.values.iter().map(|value| &**value));
+        values.push(&limit);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(values.as_slice())?;
+        let mut candidates = Vec::new();
+        while let Some(row) = rows.next()? {
+            let Some(origin) = origin(row.get(2)?) else { continue };
+            candidates.push(Candidate {
+                n: row.get(0)?,
+                run: row.get(1)?,
+                origin,
+                at: row.get(3)?,
+                first: number(row, 4)?,
+                last: number(row, 5)?,
+                about: row.get(6)?,
+                agent: row.get(7)?,
+            });
+        }
+        Ok(candidates)
+    }
+
+    /// The number of the oldest document to rank, if very many match.
+    fn oldest_in_window(&self, expression: &str) -> Result<Option<i64>, IndexError> {
+        let sql = "SELECT rowid FROM word WHERE word MATCH ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row((expression, WINDOW), |row| row.get(0)).optional()?)
+    }
+
+    /// The number of documents that match, up to a maximum.
+    fn count(&self, expression: &str) -> Result<u64, IndexError> {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ?1 LIMIT ?2)";
+        Ok(self.connection.prepare_cached(sql)?.query_row((expression, COUNTED), |row| number(row, 0))?)
+    }
+
+    /// The approximate number of documents.
+    fn total(&self) -> Result<u64, IndexError> {
+        let sql = "SELECT coalesce(max(n), 0) FROM document";
+        Ok(self.connection.prepare_cached(sql)?.query_row([], |row| number(row, 0))?)
+    }
+
+    fn text(&self, n: i64) -> Result<Option<String>, IndexError> {
+        let sql = "SELECT text FROM content WHERE n = ?1";
+        Ok(self.connection.prepare_cached(sql)?.query_row([n], |row| row.get(0)).optional()?)
+    }
+}
