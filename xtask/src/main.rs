@@ -14,6 +14,7 @@ mod mcp;
 mod npm;
 mod picture;
 mod postgres;
+mod search;
 mod setup;
 mod shell;
 mod survival;
@@ -21,7 +22,7 @@ mod test;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +53,7 @@ fn main() -> Result<()> {
         ["picture", binary] => picture::run(Some(binary)),
         ["bench", rest @ ..] => bench::run(rest),
         ["handover", rest @ ..] => handover::run(rest),
+        ["search", rest @ ..] => search::run(rest),
         ["survival", rest @ ..] => survival::run(rest),
         _ => bail!(USAGE),
     }

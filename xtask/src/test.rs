@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, run_program};
-use crate::{agents, architecture, bench, deny, faults, handover, mcp, postgres, setup, survival};
+use crate::{agents, architecture, bench, deny, faults, handover, mcp, postgres, search, setup, survival};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -40,12 +40,13 @@ pub fn run(size: faults::Size) -> Result<()> {
     }
     // Counts only: timings are meaningless on a busy machine.
     step("counts", || bench::run(&["--short", "--check", "fsyncs", "space", "prune"]))?;
+    step("search", || search::run(&["--check"]))?;
     step("survival", || survival::run(&["--check"]))?;
     let handover: &[&str] = if is_full { &["--set", "held-out", "--check"] } else { &["--short", "--check"] };
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 17 } else { 15 };
+    let steps = if is_full { 18 } else { 16 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }
@@ -54,8 +55,8 @@ pub fn run(size: faults::Size) -> Result<()> {
 /// single features and with all of them; the command line without default features, with and without exact
 /// token counters.
 fn features() -> Result<()> {
-    let library =
-        ["", "sqlite", "bundled", "interop", "brief", "exact-tokens"].map(|name| ("milepost", name));
+    let library = ["", "sqlite", "bundled", "interop", "brief", "search", "exact-tokens"]
+        .map(|name| ("milepost", name));
     let command_line = ["", "exact-tokens"].map(|name| ("milepost-cli", name));
     for (package, feature) in library.into_iter().chain(command_line) {
         let args =

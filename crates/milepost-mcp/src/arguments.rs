@@ -1,6 +1,7 @@
 //! Arguments of the tools: the flags of the commands in snake_case, optional if the flag is. The model reads
 //! the doc comments as descriptions. `schemas/` contains a copy of each.
 
+use milepost::SearchKind;
 use milepost::model::{OutcomeKind, OutcomeResult, Source, Status, StepStatus, TaskStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -68,6 +69,25 @@ pub struct List {
     /// List checkpoints below their parents instead of newest first
     #[serde(default)]
     pub tree: bool,
+}
+
+/// Search what earlier work in this project recorded: prompts of the user, decisions, failed commands with their output,
+/// briefs, summaries, notes and file names. Call it before you try an approach, to learn whether it was tried before and
+/// why it was rejected, and when an error looks familiar. Hits come best first, with the reference for show. Read-only.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// Only this run
+    pub run: Option<String>,
+    /// Words in any language. Texts with all of them come first. "A phrase" in quotation marks must occur as it is,
+    /// prefix* finds words that start with it, -word leaves out what contains it
+    pub query: String,
+    /// Only this kind of text
+    pub kind: Option<SearchKind>,
+    /// Only what was recorded within this time, such as 12h, 14d or 2w
+    pub since: Option<String>,
+    /// Maximum number of hits. Default: 10
+    pub limit: Option<usize>,
 }
 
 /// Show one complete checkpoint, verified before it is returned. Read-only.

@@ -51,6 +51,42 @@ pub struct Task {
     pub title: Option<String>,
 }
 
+/// The result of `search`.
+#[derive(Debug, JsonSchema)]
+pub struct Search {
+    /// `milepost.search/1`
+    pub schema: String,
+    /// The hits, best first
+    pub hits: Vec<SearchHit>,
+    /// Whether there are more hits than the limit
+    pub more: bool,
+    /// Whether the index was still being built, so that hits may be missing
+    pub incomplete: bool,
+}
+
+/// A text that matches a query.
+#[derive(Debug, JsonSchema)]
+pub struct SearchHit {
+    /// Id of the run
+    pub run: String,
+    /// Reference for show, or the id of the run if the text is not part of a checkpoint
+    pub reference: String,
+    /// Number of the checkpoint in the run
+    pub sequence: Option<u64>,
+    /// Kind of text
+    pub kind: String,
+    /// Where it was recorded, more precisely than the kind
+    pub origin: String,
+    /// When it was recorded
+    pub at: String,
+    /// The lines that match best
+    pub excerpt: String,
+    /// What the run is about
+    pub about: Option<String>,
+    /// How well it matches
+    pub score: f64,
+}
+
 /// The result of `list`.
 #[derive(Debug, JsonSchema)]
 pub struct List {

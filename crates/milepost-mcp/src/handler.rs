@@ -12,6 +12,8 @@ pub enum Call {
     Save(Box<arguments::Save>),
     /// The tool `list`.
     List(arguments::List),
+    /// The tool `search`.
+    Search(arguments::Search),
     /// The tool `show`.
     Show(arguments::Show),
     /// The tool `diff`.

@@ -46,6 +46,7 @@ tools! {
     "decide" Adds arguments::Decide => documents::Saved, |a| Call::Decide(a);
     "record" Adds arguments::Record => documents::Saved, |a| Call::Record(a);
     "list" Reads arguments::List => documents::List, |a| Call::List(a);
+    "search" Reads arguments::Search => documents::Search, |a| Call::Search(a);
     "show" Reads arguments::Show => documents::Show, |a| Call::Show(a);
     "diff" Reads arguments::Diff => documents::Diff, |a| Call::Diff(a);
     "complete" Adds arguments::Complete => documents::Complete, |a| Call::Complete(a);

@@ -13,7 +13,7 @@ const MAIN_TYPE: &str = "Milepost";
 
 /// The counts and their upper bounds.
 const BOUNDS: [(&str, usize); 3] =
-    [("public types", 193), ("public fields", 240), ("methods of Milepost", 45)];
+    [("public types", 196), ("public fields", 240), ("methods of Milepost", 47)];
 
 pub fn run() -> Result<()> {
     let mut rustdoc = cargo();

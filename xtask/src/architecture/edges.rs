@@ -81,6 +81,8 @@ const MODULES: &[(&str, &[&str])] = &[
             "error::error_chain",
         ],
     ),
+    // The checks of a file before SQLite opens it.
+    ("search", &["model", "database", "fs", "store::project_paths", "trust::user_id"]),
     ("interop", &["model", "seal", "brief", "database", "fs", "ReasonCode"]),
     ("error", &["model", "brief", "restore", "seal", "store", "trigger", "interop"]),
     (
@@ -104,6 +106,8 @@ const MODULES: &[(&str, &[&str])] = &[
             "seal",
             "snapshot",
             "retain",
+            "parallel",
+            "search",
             "store",
             "trigger",
             "trust",

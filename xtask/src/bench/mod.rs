@@ -13,6 +13,7 @@ mod process;
 mod prune;
 mod redact;
 mod saves;
+mod search;
 mod space;
 mod writers;
 
@@ -22,7 +23,7 @@ use measure::Row;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
 
-const ALL: [Bench; 22] = [
+const ALL: [Bench; 23] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole_process),
@@ -37,6 +38,7 @@ const ALL: [Bench; 22] = [
     ("capture", capture::capture),
     ("run", capture::run),
     ("brief", brief::fit),
+    ("search", search::search_many),
     ("files-saves", files::saves),
     ("files-hook", files::hook_after_edit),
     ("files-history", files::many_snapshots),

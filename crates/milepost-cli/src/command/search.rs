@@ -67,8 +67,7 @@ pub(crate) fn execute(args: SearchArgs, context: &Context<'_>) -> Result<SearchD
     let mp = context.open_existing()?;
     let query = query.run(context.visible_named_run(&mp)?);
     let results = search_store(&query, &mp, context)?;
-    let is_here = args.project.is_none();
-    Ok(SearchDocument::of_project(text, results, now, is_here))
+    Ok(SearchDocument::of_project(text, results, now))
 }
 
 /// Searches one store, and shows the progress of a long update of the index.

@@ -43,13 +43,16 @@ struct Hit {
     project: Option<String>,
     #[serde(flatten)]
     hit: SearchHit,
+    /// The byte ranges of the matches in the excerpt; `None` for agents, whose text gets markers around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<Vec<std::ops::Range<usize>>>,
     reference: String,
     /// The command that opens it.
     next: String,
 }
 
 impl Hit {
-    fn new(hit: SearchHit, project: Option<&KnownProject>, is_here: bool) -> Self {
+    fn new(hit: SearchHit, project: Option<&KnownProject>) -> Self {
         let reference = hit.reference();
         let verb = if hit.sequence().is_some() && !is_message(&hit) {
             format!("show {reference}")
@@ -57,12 +60,11 @@ impl Hit {
             format!("runs {}", hit.run_id())
         };
         let project = project.map(|project| project.root.to_string_lossy().into_owned());
-        let next = match (&project, is_here) {
-            (Some(root), _) => format!("milepost -C {} {verb}", quote(root)),
-            (None, true) => format!("milepost {verb}"),
-            (None, false) => format!("milepost {verb} --project all"),
+        let next = match &project {
+            Some(root) => format!("milepost -C {} {verb}", quote(root)),
+            None => format!("milepost {verb}"),
         };
-        Self { project, hit, reference, next }
+        Self { project, matches: Some(hit.matches().clone()), hit, reference, next }
     }
 }
 
@@ -72,10 +74,10 @@ fn is_message(hit: &SearchHit) -> bool {
 }
 
 impl SearchDocument {
-    /// The hits of one project. `is_here` is false if they can be of another project than this one.
-    pub(crate) fn of_project(query: String, results: SearchResults, now: Timestamp, is_here: bool) -> Self {
+    /// The hits of one store.
+    pub(crate) fn of_project(query: String, results: SearchResults, now: Timestamp) -> Self {
         let (more, incomplete) = (results.has_more(), results.is_incomplete());
-        let hits = results.hits().iter().map(|hit| Hit::new(hit.clone(), None, is_here)).collect();
+        let hits = results.hits().iter().map(|hit| Hit::new(hit.clone(), None)).collect();
         Self { query, hits, more, incomplete, unreadable: Vec::new(), home: None, now }
     }
 
@@ -92,7 +94,7 @@ impl SearchDocument {
         let incomplete = found.iter().any(|(_, results)| results.is_incomplete());
         let mut hits: Vec<Hit> = Vec::new();
         for (project, results) in &found {
-            hits.extend(results.hits().iter().map(|hit| Hit::new(hit.clone(), Some(project), false)));
+            hits.extend(results.hits().iter().map(|hit| Hit::new(hit.clone(), Some(project))));
         }
         hits.sort_by(|a, b| {
             let newest = b.hit.at().cmp(&a.hit.at());
@@ -104,6 +106,13 @@ impl SearchDocument {
         }
         let unreadable = failed.into_iter().map(UnreadableProject::from).collect();
         Self { query, hits, more, incomplete, unreadable, home, now }
+    }
+
+    /// The document for an agent.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn for_agent(mut self) -> Self {
+        self.hits.iter_mut().for_each(|hit| hit.matches = None);
+        self
     }
 
     fn hit_lines(&self, one: &Hit, output: &Output) -> String {

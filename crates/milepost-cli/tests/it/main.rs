@@ -66,6 +66,7 @@ mod run_output;
 mod run_view;
 mod save;
 mod script;
+mod search;
 mod server;
 mod status_all;
 #[cfg(feature = "ui")]

@@ -267,7 +267,7 @@ mod tests {
     fn words_phrases_prefixes_and_exclusions() {
         assert_eq!(all("retry"), r#"("retry" OR "retri")"#);
         assert_eq!(all("\"connection pool\" size"), r#"words : "connection pool" AND ("size")"#);
-        assert_eq!(all("refac*"), r#"("refac"* OR "refac")"#);
+        assert_eq!(all("refac*"), r#"("refac"*)"#);
         assert_eq!(all("cache -redis"), r#"(("cache" OR "cach")) NOT (words : "redis")"#);
         assert_eq!(all("-x"), r#"("x")"#);
         assert_eq!(all("well-known"), r#"("well known")"#);

@@ -109,7 +109,7 @@ pub(super) fn fold(word: &str) -> String {
         return cut(word).to_ascii_lowercase();
     }
     let mut folded = String::with_capacity(word.len());
-    for c in word.nfkd().filter(|c| !is_accent(*c)).flat_map(char::to_lowercase) {
+    for c in word.nfkd().filter(|c| !is_accent(*c) && !c.is_whitespace()).flat_map(char::to_lowercase) {
         match c {
             'ß' => folded.push_str("ss"),
             'æ' => folded.push_str("ae"),

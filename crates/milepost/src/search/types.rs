@@ -94,6 +94,7 @@ pub struct SearchHit {
     /// The lines that match best, with a line before and after them. Secrets are replaced.
     pub(crate) excerpt: String,
     /// The byte ranges of the matching words in the excerpt, in order.
+    #[serde(skip)]
     pub(crate) matches: Vec<Range<usize>>,
     /// What the run is about.
     pub(crate) about: Option<String>,

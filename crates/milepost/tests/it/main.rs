@@ -19,6 +19,7 @@ mod prune;
 mod resume;
 mod rounds;
 mod run;
+mod search;
 mod session;
 mod sqlite_blobs;
 mod sqlite_damage;

@@ -5,6 +5,7 @@ use milepost_mcp::arguments::{self as given, Input};
 use crate::command::list::ListArgs;
 use crate::command::record::RecordArgs;
 use crate::command::save::SaveArgs;
+use crate::command::search::SearchArgs;
 use crate::command::step::StepArgs;
 use crate::error::{CommandError, Result};
 use crate::input::{Argument, Content};
@@ -46,6 +47,21 @@ impl TryFrom<given::List> for ListArgs {
             tag: given.tag,
             tree: given.tree,
         })
+    }
+}
+
+impl From<given::Search> for SearchArgs {
+    fn from(given: given::Search) -> Self {
+        /// Number of hits if the agent names none, and the maximum.
+        const LIMIT: usize = 10;
+        const MOST: usize = 50;
+        Self {
+            query: vec![given.query],
+            kind: given.kind.map(Argument::Value).into_iter().collect(),
+            since: given.since,
+            limit: given.limit.filter(|limit| *limit > 0).unwrap_or(LIMIT).min(MOST),
+            ..Self::default()
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::command::decide::DecideArgs;
 use crate::command::diff::DiffArgs;
 use crate::command::runs::RunsArgs;
 use crate::command::show::ShowArgs;
-use crate::command::{brief, complete, decide, diff, list, record, runs, save, show, step};
+use crate::command::{brief, complete, decide, diff, list, record, runs, save, search, show, step};
 use crate::config::Config;
 use crate::context::{Audience, Context};
 use crate::error::{CommandError, Result};
@@ -25,6 +25,7 @@ use crate::handover::{self, RecordOrigin};
 use crate::present::error::ErrorDocument;
 use crate::present::escape::{self, clean};
 use crate::present::resume::ResumeDocument;
+use crate::present::search::SearchDocument;
 use crate::present::{Document, Note, Output};
 
 /// Executes the commands that the tools are named after.
@@ -118,6 +119,11 @@ impl ToolHandler for CommandHandler {
             Call::List(a) => {
                 self.execute(a.run.clone(), None, |c| list::execute(a.try_into()?, c))?.recorded()
             }
+            Call::Search(a) => self
+                .execute(a.run.clone(), None, |c| {
+                    search::execute(a.into(), c).map(SearchDocument::for_agent)
+                })?
+                .recorded(),
             Call::Show(a) => {
                 let args = ShowArgs { reference: a.r#ref.unwrap_or_else(|| "latest".to_owned()) };
                 self.execute(a.run, None, |c| show::show_checkpoint(&args, c))?.recorded()

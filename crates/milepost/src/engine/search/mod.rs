@@ -93,7 +93,9 @@ impl Milepost {
         let mut results = SearchResults { is_incomplete: !updated.is_complete, ..SearchResults::default() };
         let Some(index) = slot.index() else { return Ok(results) };
         let hides_foreign = self.settings.hide_foreign_runs;
-        let visibility = Visibility { hides_foreign, now: self.now() };
+        // Which runs of a server are foreign depends on settings, so only the store knows.
+        let visibility =
+            Visibility { hides_foreign: hides_foreign && self.synced.is_none(), now: self.now() };
         let mut gone = Vec::new();
         index::search(index, query, &visibility, &mut |found: Found| {
             if query.limit > 0 && results.hits.len() == query.limit {

@@ -121,7 +121,7 @@ fn removed_text_does_not_remain_in_the_file() {
         assert!(!contains(&path, word), "{word}");
     }
     let index = SearchIndex::open(&path, "x").unwrap();
-    assert_eq!(excerpts(&index, "number 499").len(), 10.min(excerpts(&index, "number 499").len()));
+    assert_eq!(excerpts(&index, "number 499")[0], "ordinary text number 499");
 }
 
 #[test]

@@ -216,11 +216,8 @@ fn write_run(tx: &Transaction<'_>, prepared: &PreparedRun, n: Option<i64>) -> Re
     if let Some(remaining) = &prepared.remaining {
         remove_dropped(tx, n, remaining)?;
     }
-    // Texts that waited for a checkpoint belong to the next one.
-    let sql = "UPDATE document SET first = ?2, last = ?2 WHERE run_n = ?1 AND last = 0 AND at <= ?3";
-    let mut statement = tx.prepare_cached(sql)?;
-    if let Some((sequence, at)) = prepared.checkpoints.first() {
-        statement.execute(params![n, sequence.cast_signed(), at])?;
+    if !prepared.checkpoints.is_empty() {
+        assign_waiting(tx, n, &prepared.checkpoints)?;
     }
     let mut entries: Vec<_> = prepared.entries.iter().collect();
     entries.sort_by_key(|(digest, entry)| (entry.at, entry.first, **digest));
@@ -228,6 +225,27 @@ fn write_run(tx: &Transaction<'_>, prepared: &PreparedRun, n: Option<i64>) -> Re
         write_entry(tx, n, digest, entry, &prepared.checkpoints)?;
     }
     Ok(())
+}
+
+/// Assigns texts that waited for a checkpoint to the next one.
+fn assign_waiting(tx: &Transaction<'_>, run: i64, checkpoints: &[(u64, i64)]) -> Result<(), IndexError> {
+    let waiting: Vec<(i64, i64)> = {
+        let mut statement = tx.prepare_cached("SELECT n, at FROM document WHERE run_n = ?1 AND last = 0")?;
+        let rows = statement.query_map([run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<Result<_, _>>()?
+    };
+    let mut statement = tx.prepare_cached("UPDATE document SET first = ?2, last = ?2 WHERE n = ?1")?;
+    for (n, at) in waiting {
+        if let Some(sequence) = next_checkpoint(checkpoints, at) {
+            statement.execute(params![n, sequence.cast_signed()])?;
+        }
+    }
+    Ok(())
+}
+
+/// The first checkpoint at or after a time.
+fn next_checkpoint(checkpoints: &[(u64, i64)], at: i64) -> Option<u64> {
+    checkpoints.iter().find(|(_, created)| *created >= at).map(|(sequence, _)| *sequence)
 }
 
 fn write_entry(
@@ -239,8 +257,8 @@ fn write_entry(
 ) -> Result<(), IndexError> {
     let (mut first, mut last) = (entry.first, entry.last);
     if last == 0 {
-        let next = checkpoints.iter().find(|(_, at)| *at >= entry.at);
-        (first, last) = next.map_or((0, 0), |(sequence, _)| (*sequence, *sequence));
+        let next = next_checkpoint(checkpoints, entry.at).unwrap_or(0);
+        (first, last) = (next, next);
     }
     let sql = "SELECT n, first, last FROM document WHERE run_n = ?1 AND digest = ?2";
     let find = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, number(row, 1)?, number(row, 2)?));
