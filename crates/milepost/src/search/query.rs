@@ -136,9 +136,17 @@ impl ParsedQuery {
         self.with_exclusions(self.required.iter().chain(&self.all).cloned().collect::<Vec<_>>().join(" AND "))
     }
 
-    /// The expression for documents that match at least one term, and every phrase in quotation marks.
-    pub(super) fn match_some(&self) -> String {
-        let some = self.terms.iter().map(|term| term.expression(true)).collect::<Vec<_>>().join(" OR ");
+    /// The expression for documents in which all terms follow each other.
+    pub(super) fn match_sequence(&self) -> String {
+        let words: Vec<&str> =
+            self.terms.iter().flat_map(|term| term.words.iter().map(String::as_str)).collect();
+        self.with_exclusions(quoted(&words.join(" "), false))
+    }
+
+    /// The expression for documents that match at least one of the chosen terms, and every phrase in quotation marks.
+    pub(super) fn match_some(&self, is_chosen: impl Fn(usize) -> bool) -> String {
+        let chosen = self.terms.iter().enumerate().filter(|(n, _)| is_chosen(*n));
+        let some = chosen.map(|(_, term)| term.expression(true)).collect::<Vec<_>>().join(" OR ");
         let parts = self.required.iter().cloned().chain([format!("({some})")]);
         self.with_exclusions(parts.collect::<Vec<_>>().join(" AND "))
     }
@@ -285,7 +293,7 @@ mod tests {
     #[test]
     fn characters_are_a_phrase_and_pairs() {
         assert_eq!(all("登录超时"), r#"("登 录 超 时")"#);
-        let some = ParsedQuery::parse("登录超时", false).match_some();
+        let some = ParsedQuery::parse("登录超时", false).match_some(|_| true);
         assert_eq!(some, r#"("登 录" OR "录 超" OR "超 时")"#);
     }
 

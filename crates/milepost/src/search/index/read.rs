@@ -17,12 +17,12 @@ use crate::search::rank::{Ranked, Ranking};
 use crate::search::tokens::tokenize;
 use crate::search::{SearchKind, SearchQuery};
 
-/// Maximum number of documents that are ranked for each expression.
-const CANDIDATES: usize = 200;
-/// Maximum number of documents of which the best candidates are chosen.
-const WINDOW: i64 = 12_000;
-/// Maximum number of documents that are counted to estimate how rare a term is.
-const COUNTED: i64 = 4_000;
+/// Maximum number of documents with all terms that are ranked: the newest ones.
+const NEWEST: usize = 600;
+/// Maximum number of documents with some of the terms that are ranked: the best ones by FTS5's own rank.
+const BEST: usize = 200;
+/// Maximum number of documents that are counted to estimate how rare a term is. A term in more documents is frequent.
+const COUNTED: u64 = 4_000;
 /// The share of common words above which two texts of a run count as the same.
 const SAME: f64 = 0.85;
 /// Number of words of a text that are compared.
@@ -88,18 +88,23 @@ pub(crate) fn search<E: From<IndexError>>(
     if parsed.is_empty() {
         return Ok(());
     }
-    let most = if query.limit == 0 { None } else { Some(CANDIDATES.max(query.limit.saturating_mul(4))) };
-    let filter = Filter::of(query, visibility);
-    let mut candidates = index.candidates(&parsed.match_all(), &filter, most)?;
-    let is_enough = query.limit > 0 && candidates.len() >= query.limit.saturating_mul(4);
-    if !is_enough {
-        let known: HashSet<i64> = candidates.iter().map(|candidate| candidate.n).collect();
-        let some = index.candidates(&parsed.match_some(), &filter, most)?;
-        candidates.extend(some.into_iter().filter(|candidate| !known.contains(&candidate.n)));
-    }
+    let filter = index.filter(query, visibility)?;
+    let most = |most: usize| (query.limit > 0).then(|| most.max(query.limit.saturating_mul(4)));
     let mut counts = Vec::with_capacity(parsed.terms.len());
     for term in &parsed.terms {
         counts.push(index.count(&term.expression(false))?);
+    }
+    let mut candidates = index.candidates(&parsed.match_all(), &filter, Order::Newest, most(NEWEST))?;
+    // Among very many documents, those with the words next to each other may be older.
+    if most(NEWEST).is_some_and(|most| candidates.len() >= most) {
+        let in_sequence = index.candidates(&parsed.match_sequence(), &filter, Order::Newest, most(BEST))?;
+        add_new(&mut candidates, in_sequence);
+    }
+    if query.limit == 0 || candidates.len() < query.limit.saturating_mul(4) {
+        // Frequent terms find too much, and nothing that a rarer one does not rank better.
+        let is_rare = |n: usize| counts[n] < COUNTED || counts.iter().all(|count| *count >= COUNTED);
+        let some = index.candidates(&parsed.match_some(is_rare), &filter, Order::Best, most(BEST))?;
+        add_new(&mut candidates, some);
     }
     let ranking = Ranking::new(&parsed, &counts, index.total()?);
     let now = visibility.now.as_millisecond();
@@ -146,6 +151,20 @@ pub(crate) fn search<E: From<IndexError>>(
     Ok(())
 }
 
+/// Adds candidates that are not known yet.
+fn add_new(candidates: &mut Vec<Candidate>, more: Vec<Candidate>) {
+    let known: HashSet<i64> = candidates.iter().map(|candidate| candidate.n).collect();
+    candidates.extend(more.into_iter().filter(|candidate| !known.contains(&candidate.n)));
+}
+
+/// Which documents are preferred if too many match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Newest,
+    /// By the rank of FTS5, which reads all documents with each term.
+    Best,
+}
+
 /// Whether two sets of words are almost equal.
 fn is_same(a: &HashSet<String>, b: &HashSet<String>) -> bool {
     let common = a.intersection(b).count() as f64;
@@ -157,11 +176,14 @@ fn is_same(a: &HashSet<String>, b: &HashSet<String>) -> bool {
 struct Filter {
     conditions: Vec<String>,
     values: Vec<Box<dyn ToSql>>,
+    /// The numbers that documents of the run can have; all numbers without a run.
+    first: i64,
+    last: i64,
 }
 
 impl Filter {
     fn of(query: &SearchQuery, visibility: &Visibility) -> Self {
-        let mut filter = Self::default();
+        let mut filter = Self { last: i64::MAX, ..Self::default() };
         if !query.kinds.is_empty() {
             let is_wanted = |origin: &Origin| query.kinds.contains(&SearchKind::from(*origin));
             let origins =
@@ -197,35 +219,45 @@ impl From<Origin> for SearchKind {
 }
 
 impl SearchIndex {
-    /// The documents that match an expression best, by the rank of FTS5.
+    /// The conditions of a query. Documents of one run are close together, so a range of numbers leaves out most others.
+    fn filter(&self, query: &SearchQuery, visibility: &Visibility) -> Result<Filter, IndexError> {
+        let mut filter = Filter::of(query, visibility);
+        if let Some(run) = &query.run {
+            let sql = "SELECT coalesce(min(d.n), 0), coalesce(max(d.n), 0) FROM document d JOIN run r ON r.n = d.run_n \
+                       WHERE r.id = ?1";
+            let mut statement = self.connection.prepare_cached(sql)?;
+            (filter.first, filter.last) =
+                statement.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        }
+        Ok(filter)
+    }
+
+    /// Documents that match an expression, at most this many.
     fn candidates(
         &self,
         expression: &str,
         filter: &Filter,
+        order: Order,
         most: Option<usize>,
     ) -> Result<Vec<Candidate>, IndexError> {
-        let oldest = most.map(|_| self.oldest_in_window(expression)).transpose()?.flatten().unwrap_or(0);
         let limit = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
-        let best = "bm25(word, 1.0, 0.8)";
-        // Without conditions, only the best documents are looked up in the other tables.
+        let order = if order == Order::Best { "bm25(word, 1.0, 0.8), " } else { "" };
+        let columns = "d.n, r.id, d.origin, d.at, d.first, d.last, r.about, r.agent";
+        // Without conditions, only the chosen documents are looked up in the other tables.
         let sql = if filter.conditions.is_empty() {
             format!(
-                "SELECT d.n, r.id, d.origin, d.at, d.first, d.last, r.about, r.agent FROM (SELECT rowid AS n FROM word \
-                 WHERE word MATCH ? AND rowid >= ? ORDER BY {best}, rowid DESC LIMIT ?) JOIN document d USING (n) \
-                 JOIN run r ON r.n = d.run_n"
+                "SELECT {columns} FROM (SELECT rowid AS n FROM word WHERE word MATCH ? AND rowid BETWEEN ? AND ? \
+                 ORDER BY {order}rowid DESC LIMIT ?) JOIN document d USING (n) JOIN run r ON r.n = d.run_n"
             )
         } else {
             format!(
-                "SELECT d.n, r.id, d.origin, d.at, d.first, d.last, r.about, r.agent FROM word CROSS JOIN document d \
-                 ON d.n = word.rowid CROSS JOIN run r ON r.n = d.run_n WHERE word MATCH ? AND {} ORDER BY {best}, d.n \
-                 DESC LIMIT ?",
+                "SELECT {columns} FROM word CROSS JOIN document d ON d.n = word.rowid CROSS JOIN run r \
+                 ON r.n = d.run_n WHERE word MATCH ? AND word.rowid BETWEEN ? AND ? AND {} \
+                 ORDER BY {order}word.rowid DESC LIMIT ?",
                 filter.conditions.join(" AND ")
             )
         };
-        let mut values: Vec<&dyn ToSql> = vec![&expression];
-        if filter.conditions.is_empty() {
-            values.push(&oldest);
-        }
+        let mut values: Vec<&dyn ToSql> = vec![&expression, &filter.first, &filter.last];
         values.extend(filter.values.iter().map(|value| &**value));
         values.push(&limit);
         let mut statement = self.connection.prepare_cached(&sql)?;
@@ -247,17 +279,13 @@ impl SearchIndex {
         Ok(candidates)
     }
 
-    /// The number of the oldest document to rank, if very many match.
-    fn oldest_in_window(&self, expression: &str) -> Result<Option<i64>, IndexError> {
-        let sql = "SELECT rowid FROM word WHERE word MATCH ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row((expression, WINDOW), |row| row.get(0)).optional()?)
-    }
-
     /// The number of documents that match, up to a maximum.
     fn count(&self, expression: &str) -> Result<u64, IndexError> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM word WHERE word MATCH ?1 LIMIT ?2)";
-        Ok(self.connection.prepare_cached(sql)?.query_row((expression, COUNTED), |row| number(row, 0))?)
+        Ok(self
+            .connection
+            .prepare_cached(sql)?
+            .query_row((expression, COUNTED.cast_signed()), |row| number(row, 0))?)
     }
 
     /// The approximate number of documents.
