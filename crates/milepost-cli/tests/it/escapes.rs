@@ -143,6 +143,14 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
         "runs" => {
             vec![vec![], vec!["r"], vec!["s"], vec!["sup"], vec![h], vec!["--since", h], vec!["--status", h]]
         }
+        "search" => vec![
+            vec!["x", "--limit", "0"],
+            vec!["pwned", "--limit", "0"],
+            vec!["pwned", "--all"],
+            vec![h],
+            vec!["x", "--kind", h],
+            vec!["x", "--since", h],
+        ],
         "list" => vec![
             vec!["--limit", "0"],
             vec!["--tree", "--limit", "0"],

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::TestEnvironment;
 
-const TOOLS: [&str; 14] = [
-    "complete", "decide", "diff", "file", "list", "patch", "record", "restore", "resume", "save", "show",
-    "step", "tasks", "undo",
+const TOOLS: [&str; 15] = [
+    "complete", "decide", "diff", "file", "list", "patch", "record", "restore", "resume", "save", "search",
+    "show", "step", "tasks", "undo",
 ];
 
 /// A running server and the replies that were read before they were needed.
@@ -219,6 +219,10 @@ fn every_tool_result_matches_its_schema() {
     let list = check("list", json!({ "limit": 0, "status": "in_progress" }));
     assert_eq!(list["checkpoints"].as_array().unwrap().len(), 4);
     assert!(list["checkpoints"].as_array().unwrap().iter().all(|row| row["run_id"] == *run));
+    let found = check("search", json!({ "query": "sqlite", "kind": "decision", "since": "1h", "limit": 3 }));
+    assert_eq!(found["hits"][0]["excerpt"], "SQLite it is");
+    assert!(found["notice"].is_string() && found["hits"][0].get("matches").is_none(), "{found}");
+    assert_eq!(check("search", json!({ "query": "zebra" }))["hits"], json!([]));
     let shown = check("show", json!({ "ref": "half" }));
     assert_eq!(shown["checkpoint"]["state"]["n"], 1);
     assert!(shown["checkpoint"]["workspace"]["git"]["branch"] == "main", "captured as by `save`: {shown}");
@@ -240,7 +244,7 @@ fn every_argument_of_a_tool_is_a_flag_or_operand_of_the_command() {
     let env = TestEnvironment::new();
     let mut server = Server::of(&env, &[]);
     let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
-    let own = ["run", "ref", "from", "to", "what", "id", "text", "input", "brief", "paths", "token"];
+    let own = ["run", "ref", "from", "to", "what", "id", "text", "input", "brief", "paths", "token", "query"];
     let without_command = ["tasks", "file"];
     let is_command = |tool: &&Value| !without_command.contains(&tool["name"].as_str().unwrap());
     for tool in tools.as_array().unwrap().iter().filter(is_command) {

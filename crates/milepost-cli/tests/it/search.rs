@@ -276,7 +276,7 @@ fn a_killed_update_is_continued() {
 #[test]
 fn a_huge_text_is_bounded() {
     let env = TestEnvironment::repository();
-    let brief = format!("# Brief\n{}\nneedle at the end\n", "a pasted line of a long log\n".repeat(20_000));
+    let brief = format!("# Brief\n{}\nneedle at the end\n", "a pasted line of a long log\n".repeat(6_000));
     let brief = env.write("brief.md", brief);
     env.save(&["--run", "a", "--no-capture", "--brief", brief.to_str().unwrap()]);
     let found = env.found(&["pasted log"]);
@@ -336,6 +336,22 @@ fn the_file_layout_has_an_index_too() {
     env.run(&["verify"]).exits(0);
     env.run(&["doctor"]).exits(0);
     let copy = format!("files:{}", env.path("copy").display());
-    env.run(&["copy", &store, &copy]).exits(0);
+    env.run(&["copy", "--from", &store, "--to", &copy]).exits(0);
     assert!(!env.path("copy/.store/search").exists());
+}
+
+/// Runs from elsewhere are shown to people, not to agents.
+#[test]
+fn an_agent_does_not_find_runs_from_elsewhere() {
+    let env = TestEnvironment::repository();
+    env.save(&["--run", "own", "--no-capture", "an ordinary walrus"]);
+    env.save(&["--run", "stranger", "--no-capture", "a foreign walrus"]);
+    let file = env.path("run.jsonl");
+    let file = file.to_str().unwrap();
+    env.run(&["export", "jsonl", "stranger", file]).exits(0);
+    env.run(&["delete", "stranger", "--yes"]).exits(0);
+    env.run(&["import", "jsonl", file]).exits(0);
+    assert_eq!(env.hits(&["walrus"]).len(), 2);
+    let found = env.run_with(&[("CLAUDECODE", "1")], &["search", "walrus", "--json"]).exits(0);
+    assert!(found.stdout.contains("ordinary") && !found.stdout.contains("foreign"), "{found:?}");
 }
