@@ -157,6 +157,7 @@ pub(super) fn fits(schema: &Value, value: &Value, at: &str) {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
         "array" => value.is_array(),
         "object" => value.is_object(),
         other => panic!("{at}: type {other}"),

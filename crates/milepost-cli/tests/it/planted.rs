@@ -13,7 +13,7 @@ pub(crate) const HOSTILE: &str =
 /// Unsafe characters that git allows in a branch name and Milepost allows in a tag.
 pub(crate) const BRANCH: &str = "b\u{202e}\u{200f}\u{2066}\u{e0041}\u{feff}x";
 /// The styles that Milepost itself prints with `--color always`.
-const STYLES: [&str; 11] = [
+const STYLES: [&str; 12] = [
     "\x1b[0m",
     "\x1b[1m",
     "\x1b[2m",
@@ -25,6 +25,7 @@ const STYLES: [&str; 11] = [
     "\x1b[38;5;10m",
     "\x1b[38;5;11m",
     "\x1b[39m",
+    "\x1b[36m",
 ];
 
 fn is_unsafe(c: char) -> bool {
