@@ -19,10 +19,11 @@ mod setup;
 mod shell;
 mod survival;
 mod test;
+mod ui;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -51,6 +52,9 @@ fn main() -> Result<()> {
         ["agents", names @ ..] => agents::run(names),
         ["picture"] => picture::run(None),
         ["picture", binary] => picture::run(Some(binary)),
+        ["ui", "pictures"] => ui::pictures(),
+        ["ui", "--short", cases @ ..] => ui::run(faults::Size::Short, cases),
+        ["ui", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => ui::run(faults::Size::Full, cases),
         ["bench", rest @ ..] => bench::run(rest),
         ["handover", rest @ ..] => handover::run(rest),
         ["search", rest @ ..] => search::run(rest),

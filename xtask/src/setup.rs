@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::shell::{is_installed, is_root, run_program};
 
 /// A program, the package that provides it, and what is skipped without it.
-const NEEDED: [(&str, &str, &str); 15] = [
+const NEEDED: [(&str, &str, &str); 16] = [
     ("git", "git", "the worktree tests and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     (
@@ -20,7 +20,8 @@ const NEEDED: [(&str, &str, &str); 15] = [
         "strace",
         "the faults `stopped`, `prune`, `failed-sync` and `creation`, parts of `kill`, and the fsync counts of `bench`",
     ),
-    ("node", "nodejs", "the tests of the OpenCode plugin"),
+    ("node", "nodejs", "the tests of the OpenCode plugin, and of the local page in a browser"),
+    ("chromium", "chromium", "the tests of the local page in a browser"),
     ("mkfs.ext4", "e2fsprogs", "the fault `power-cut`"),
     ("script", "bsdutils", "tests of completion on a terminal"),
     ("zsh", "zsh", "the test of completion in zsh"),

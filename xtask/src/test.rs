@@ -6,7 +6,9 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, run_program};
-use crate::{agents, architecture, bench, deny, faults, handover, mcp, postgres, search, setup, survival};
+use crate::{
+    agents, architecture, bench, deny, faults, handover, mcp, postgres, search, setup, survival, ui,
+};
 
 pub fn run(size: faults::Size) -> Result<()> {
     let start = Instant::now();
@@ -33,6 +35,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("tests on PostgreSQL", || tests_on_postgres(is_full))?;
     step("faults", || faults::run(size, &[]))?;
     step("faults of PostgreSQL", || postgres::run(size, &[]))?;
+    step("ui", || ui::run(size, &[]))?;
     // These download large MCP clients and agents, so only `--full` runs them.
     if is_full {
         step("mcp", mcp::run)?;
@@ -46,7 +49,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 18 } else { 16 };
+    let steps = if is_full { 19 } else { 17 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }

@@ -89,6 +89,8 @@ closed_enum! {
         SearchUnavailable = "search_unavailable",
         /// An agent's settings file cannot be edited and was not changed.
         AgentSettingsInvalid = "agent_settings_invalid",
+        /// The page cannot be served, for example because the port is in use.
+        ListenFailed = "listen_failed",
     }
 }
 

@@ -89,6 +89,11 @@ pub mod restore {
     pub use crate::restore::*;
 }
 
+/// Ages for display.
+pub mod run {
+    pub use crate::run::format_age;
+}
+
 /// Sealing and verification of checkpoints, and strict JSON.
 pub mod seal {
     pub use crate::seal::*;

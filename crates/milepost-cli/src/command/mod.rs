@@ -53,6 +53,8 @@ mod task;
 #[path = "toy_tests.rs"]
 mod toy;
 pub(crate) mod trust;
+#[cfg(feature = "ui")]
+mod ui;
 mod undo;
 mod verify;
 mod worktree_path;
@@ -124,6 +126,8 @@ commands! {
         Run(run::RunArgs) => run::run,
         Runs(runs::RunsArgs),
         Summary(summary::SummaryArgs),
+        #[cfg(feature = "ui")]
+        Ui(ui::UiArgs) => ran_without_config,
     }
     "Setup" {
         Init(init::InitArgs),
@@ -185,6 +189,8 @@ impl Command {
             Self::Hook(args) => hook::run(&args, global, output)?,
             #[cfg(feature = "mcp")]
             Self::Mcp(args) => mcp::serve(&args, global, output)?,
+            #[cfg(feature = "ui")]
+            Self::Ui(args) => ui::serve(&args, global, output)?,
             other => return Ok(Some(other)),
         }
         Ok(None)

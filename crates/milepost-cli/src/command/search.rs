@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use milepost::{Milepost, SearchKind, SearchQuery, SearchResults};
 
+use crate::agents::agent_names;
 use crate::completion::Values;
 use crate::config::duration;
 use crate::context::Context;
@@ -10,7 +11,7 @@ use crate::error::{CommandError, Result};
 use crate::input::Argument;
 use crate::present::search::SearchDocument;
 
-/// Search prompts, decisions, failures, briefs, summaries and file names
+/// Search prompts, decisions, failures, briefs and file names
 ///
 /// Finds texts with all words of the query first, then those with some of them. \"a phrase\" in quotation marks must
 /// occur as it is, prefix* finds words that start with it, and -word leaves out what contains it. Quote the query for
@@ -30,8 +31,7 @@ pub(crate) struct SearchArgs {
     /// Only what was recorded within this time: 30s, 5m, 12h, 14d or 2w
     #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
-    /// Only runs of this agent
-    #[arg(long, value_name = "NAME", add = Values::Agent)]
+    #[arg(long, value_name = "NAME", help = format!("Only runs of this agent: {}", agent_names()), add = Values::Agent)]
     pub(super) agent: Option<String>,
     /// Search all your projects on this machine
     #[arg(long, conflicts_with = "project")]

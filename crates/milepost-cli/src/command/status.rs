@@ -43,7 +43,7 @@ pub(crate) fn execute(
 }
 
 /// The runs of all projects.
-fn status_of_all(context: &Context<'_>) -> AllStatusDocument {
+pub(super) fn status_of_all(context: &Context<'_>) -> AllStatusDocument {
     let (projects, failed) = context.read_projects(|_, context, mp| {
         let hidden = context.hidden_runs(mp)?;
         Ok(mp.run_groups(None, |run| !hidden.contains(run))?)

@@ -110,6 +110,17 @@ pub(crate) fn columns() -> Option<usize> {
 /// The variable that tells Milepost to print completions. Its value is the name of the shell.
 pub(crate) const COMPLETION_VARIABLE: &str = "MILEPOST_COMPLETE";
 
+/// The program that opens an address in the user's browser. `None` if this process has no graphical session: there,
+/// `xdg-open` would start a browser in the terminal.
+#[cfg(feature = "ui")]
+pub(crate) fn graphical_browser() -> Option<PathBuf> {
+    if cfg!(target_os = "macos") {
+        return find_program("open");
+    }
+    let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| variable(name).is_some());
+    find_program("xdg-open").filter(|_| has_display)
+}
+
 /// The shell that requests completions of a command line.
 pub(crate) fn completion_shell() -> Option<std::ffi::OsString> {
     variable(COMPLETION_VARIABLE)

@@ -32,6 +32,8 @@ use serde::{Serialize, Serializer};
 pub(crate) use self::agents::{Agents, PromptDetail, RECORD, RecordScope};
 pub(crate) use self::capture::CaptureSettings;
 use self::environment::Environment;
+#[cfg(feature = "ui")]
+pub(crate) use self::environment::graphical_browser;
 pub(crate) use self::environment::{
     AgentEnvironment, COMPLETION_VARIABLE, agent_variable, columns, completion_shell, register_stores,
     resumed_run, state_folder,

@@ -8,6 +8,8 @@ mod store;
 mod visible;
 
 pub(crate) use self::fallback::{SaveResult, save_or_enqueue};
+#[cfg(feature = "ui")]
+pub(crate) use self::projects::OpenedProject;
 pub(crate) use self::projects::{KnownProject, ProjectError};
 use self::server::ServerUse;
 pub(crate) use self::server::StoreSource;
@@ -58,11 +60,26 @@ pub(crate) struct Context<'a> {
 pub(crate) enum Audience {
     /// A person or a script.
     Person,
+    /// A person, through the local page.
+    #[cfg_attr(not(feature = "ui"), allow(dead_code, reason = "only the page works for it"))]
+    Page,
     /// An agent's hook, which must be fast.
     Hook,
     /// An agent, through the MCP server.
     #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the server works for agents"))]
     Agent,
+}
+
+impl Audience {
+    /// Whether a person reads the output.
+    fn is_person(self) -> bool {
+        matches!(self, Self::Person | Self::Page)
+    }
+
+    /// Whether the process ends with the command, so that it need not close what it opened.
+    fn is_one_shot(self) -> bool {
+        matches!(self, Self::Person | Self::Hook)
+    }
 }
 
 /// The run to change.

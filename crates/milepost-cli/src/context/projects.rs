@@ -25,9 +25,33 @@ const LOCAL_WAIT: Duration = Duration::from_millis(300);
 /// A project of this user, and its store.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownProject {
+    /// Identifies the project while its store and its folder stay the same.
+    #[cfg_attr(not(feature = "ui"), allow(dead_code, reason = "only the page uses it"))]
+    pub(crate) key: String,
     pub(crate) root: PathBuf,
     /// The address of the store, without a password.
     pub(crate) store: String,
+}
+
+/// The key of the current project, if its store is not recorded.
+#[cfg(feature = "ui")]
+const CURRENT: &str = "current";
+/// Maximum time that a page waits for a store.
+#[cfg(feature = "ui")]
+const PAGE_WAIT: Duration = Duration::from_secs(5);
+
+/// A project that was opened to look at it.
+#[cfg(feature = "ui")]
+pub(crate) struct OpenedProject {
+    pub(crate) key: String,
+    pub(crate) root: PathBuf,
+    pub(crate) store: String,
+    pub(crate) milepost: Milepost,
+    pub(crate) allow: milepost::AllowList,
+    /// Whether runs that came from elsewhere are hidden.
+    pub(crate) hides_foreign_runs: bool,
+    /// Why the store is not trusted.
+    pub(crate) untrusted: Option<String>,
 }
 
 /// A project whose store could not be read completely.
@@ -51,14 +75,8 @@ impl Context<'_> {
         &self,
         work: impl Fn(&KnownProject, &Context<'_>, &Milepost) -> Result<T> + Sync,
     ) -> (Vec<(KnownProject, T)>, Vec<ProjectError>) {
-        let records = self.config.trust.state.as_ref().ok().and_then(|state| state.records().ok());
-        let mut places: Vec<(StoreRecord, PathBuf)> = Vec::new();
-        for record in records.unwrap_or_default() {
-            let roots: BTreeSet<_> = record.projects.iter().map(|project| project.root.clone()).collect();
-            places.extend(roots.into_iter().map(|root| (record.clone(), PathBuf::from(root))));
-        }
-        let chosen = self.config.store_is_chosen.then(|| self.config.url());
-        let chosen = chosen.map(|url| format!("{}:{}", url.scheme(), url.location().display()));
+        let places = self.recorded_places();
+        let chosen = self.chosen_store();
         let (output, audience) = (Output::collecting(), self.audience);
         let (found, failed) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let read = |place: &(StoreRecord, PathBuf)| {
@@ -103,6 +121,69 @@ impl Context<'_> {
         (found.into_inner().unwrap_or_default(), failed)
     }
 
+    /// Every folder in which this user used a recorded store.
+    fn recorded_places(&self) -> Vec<(StoreRecord, PathBuf)> {
+        let records = self.config.trust.state.as_ref().ok().and_then(|state| state.records().ok());
+        let mut places = Vec::new();
+        for record in records.unwrap_or_default() {
+            let roots: BTreeSet<_> = record.projects.iter().map(|project| project.root.clone()).collect();
+            places.extend(roots.into_iter().map(|root| (record.clone(), PathBuf::from(root))));
+        }
+        places
+    }
+
+    /// The address of the store that a flag or the environment selects.
+    fn chosen_store(&self) -> Option<String> {
+        let chosen = self.config.store_is_chosen.then(|| self.config.url());
+        chosen.map(|url| format!("{}:{}", url.scheme(), url.location().display()))
+    }
+
+    /// Opens the project with this key to look at it. Returns `None` if there is no such project, or if its folder is
+    /// gone.
+    #[cfg(feature = "ui")]
+    pub(crate) fn open_project(&self, wanted: &str) -> Result<Option<OpenedProject>> {
+        if wanted == CURRENT {
+            return self.has_store().then(|| self.opened(CURRENT, self.open_read_only()?)).transpose();
+        }
+        let place = self.recorded_places().into_iter().find(|(record, root)| key(record, root) == wanted);
+        let found = place.and_then(|(record, root)| find(&record, &root, self.chosen_store().as_deref()));
+        let Some(Candidate { config, .. }) = found else { return Ok(None) };
+        let context = Context::for_audience(config, self.output, self.audience);
+        let mut source = context.store_source(false).for_long_use();
+        source.options.wait = PAGE_WAIT;
+        let mp = source.open()?.with_settings(context.settings());
+        context.opened(wanted, mp).map(Some)
+    }
+
+    #[cfg(feature = "ui")]
+    fn opened(&self, key: &str, milepost: Milepost) -> Result<OpenedProject> {
+        Ok(OpenedProject {
+            key: key.to_owned(),
+            root: self.config.paths.root.clone(),
+            store: self.config.url().to_string(),
+            milepost,
+            allow: self.config.redact_allow.clone(),
+            hides_foreign_runs: self.is_for_agent(),
+            untrusted: self.foreign().map(|why| why.to_string()),
+        })
+    }
+
+    /// The current project, if it has a store that is not recorded: one that is not trusted, or that a flag selects.
+    #[cfg(feature = "ui")]
+    pub(crate) fn unrecorded_project(&self) -> Option<milepost_ui::ProjectSummary> {
+        let is_recorded = self.config.record.is_some() && self.config.may_use_local();
+        if is_recorded || !self.has_store() {
+            return None;
+        }
+        let runs = self.open_read_only().and_then(|mp| Ok(mp.runs(&milepost::RunsQuery::default())?.len()));
+        Some(milepost_ui::ProjectSummary {
+            key: CURRENT.to_owned(),
+            root: self.config.paths.root.to_string_lossy().into_owned(),
+            store: self.config.url().to_string(),
+            runs: runs.unwrap_or_default() as u64,
+        })
+    }
+
     /// Whether the current folder belongs to no project, but this user has others.
     pub(crate) fn is_outside_projects(&self) -> bool {
         let has_projects = || {
@@ -127,6 +208,13 @@ impl Context<'_> {
     }
 }
 
+/// The key of a project: its store and its folder.
+fn key(record: &StoreRecord, root: &Path) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(record.id.as_str().as_bytes()).update(b"\0").update(root.as_os_str().as_encoded_bytes());
+    hasher.finalize().to_hex()[..12].to_owned()
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
@@ -143,7 +231,11 @@ fn find(record: &StoreRecord, root: &Path, chosen: Option<&str>) -> Option<Candi
         let config = loaded.ok()?;
         let is_recorded = config.record.as_ref().is_some_and(|found| found.id == record.id);
         (is_recorded && config.may_use_local()).then(|| Candidate {
-            project: KnownProject { root: config.paths.root.clone(), store: config.url().to_string() },
+            project: KnownProject {
+                key: key(record, root),
+                root: config.paths.root.clone(),
+                store: config.url().to_string(),
+            },
             config,
         })
     })

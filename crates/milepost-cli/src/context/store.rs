@@ -85,7 +85,7 @@ impl Context<'_> {
     /// Warns a person if the store has lost acknowledged writes. Returns whether it warned. Hooks have their
     /// own message.
     fn warn_of_lost_writes(&self, mp: &Milepost) -> bool {
-        if self.audience != Audience::Person {
+        if !self.audience.is_person() {
             return false;
         }
         let warning = lost_writes(mp);
@@ -148,7 +148,7 @@ impl Context<'_> {
         OpenOptions::new()
             .create(create)
             .wait(self.config.wait)
-            .one_shot(true)
+            .one_shot(self.audience.is_one_shot())
             .foreign(self.foreign())
             .user_state(self.config.trust.state.clone().ok())
             .time_limit(match self.foreign() {
@@ -279,7 +279,7 @@ impl Context<'_> {
                     ));
                 }
                 let refused = report.refused.len();
-                if self.audience != Audience::Person {
+                if !self.audience.is_person() {
                     // An attacker may have chosen the file names.
                     if refused > 0 {
                         let n = counted(refused as u64, "file");

@@ -6,7 +6,7 @@ use milepost::internal::engine::RunResolution;
 use milepost::model::{RunId, RunRecord};
 use milepost::{Error, Files, Milepost, ReasonCode, Reference, RunSummary, RunsQuery, Worktree};
 
-use super::{Audience, Context};
+use super::Context;
 use crate::config::agent_variable;
 use crate::error::{CommandError, Result};
 use crate::present::format::counted;
@@ -14,7 +14,7 @@ use crate::present::format::counted;
 impl Context<'_> {
     /// Whether the output goes to an agent: through a hook, the MCP server, or a shell that an agent started.
     pub(crate) fn is_for_agent(&self) -> bool {
-        self.audience != Audience::Person || agent_variable().is_some()
+        !self.audience.is_person() || agent_variable().is_some()
     }
 
     /// Whether a run with this record may be shown. Without a record, the run's origin is unknown.

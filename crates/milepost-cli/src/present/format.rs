@@ -3,6 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
+pub(crate) use milepost::internal::run::format_age as ago;
 use milepost::model::PathText;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
@@ -141,19 +142,6 @@ pub(crate) fn lasting(seconds: u64) -> String {
         60..3600 => format!("{} min", seconds / 60),
         3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
         _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
-    }
-}
-
-/// Formats the age of `then`.
-pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(then).as_secs();
-    match u64::try_from(seconds) {
-        Err(_) => "in the future".to_owned(),
-        Ok(0..5) => "just now".to_owned(),
-        Ok(s @ 5..60) => format!("{s} s ago"),
-        Ok(s @ 60..3600) => format!("{} min ago", s / 60),
-        Ok(s @ 3600..86_400) => format!("{} h ago", s / 3600),
-        Ok(s) => format!("{} d ago", s / 86_400),
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod transfer;
 pub(crate) mod trust;
+#[cfg(feature = "ui")]
+pub(crate) mod ui;
 pub(crate) mod work_items;
 
 use std::io::{self, BufRead, IsTerminal, Read as _, Write};

@@ -120,20 +120,6 @@ impl RunParts {
     }
 }
 
-/// A short name for the state of a run, from its status and its owner.
-pub(crate) fn state_name(summary: &RunSummary) -> &'static str {
-    let Ok(record) = &summary.record() else { return "damaged" };
-    match (record.status(), summary.owner()) {
-        (Status::Completed, _) => "completed",
-        (Status::Failed, _) => "failed",
-        (_, Some(Liveness::Alive)) => "live",
-        (_, Some(Liveness::Dead)) => "stopped",
-        (_, Some(Liveness::PresumedDead)) => "presumed dead",
-        (Status::Paused, _) => "paused",
-        (Status::InProgress, _) => "open",
-    }
-}
-
 /// Whether the owner of a run is alive, with its process id.
 pub(crate) fn owner(summary: &RunSummary) -> String {
     let pid = summary.record().as_ref().ok().and_then(|r| r.owner().as_ref()).map_or(0, |owner| owner.pid());

@@ -8,7 +8,7 @@ use milepost::{SearchHit, SearchResults};
 use serde::Serialize;
 
 use super::format::{ago, bold, clean, cyan, dim, yellow};
-use super::status_all::{UnreadableProject, quote, shown_root};
+use super::status_all::{UnreadableProject, shell_quote, shown_root};
 use super::{Document, Note, Output};
 use crate::context::{KnownProject, ProjectError};
 use crate::error::{CommandError, Result};
@@ -61,7 +61,7 @@ impl Hit {
         };
         let project = project.map(|project| project.root.to_string_lossy().into_owned());
         let next = match &project {
-            Some(root) => format!("milepost -C {} {verb}", quote(root)),
+            Some(root) => format!("milepost -C {} {verb}", shell_quote(root)),
             None => format!("milepost {verb}"),
         };
         Self { project, matches: Some(hit.matches().clone()), hit, reference, next }
@@ -137,7 +137,11 @@ impl SearchDocument {
             }
         }
         let next = match &one.project {
-            Some(root) => one.next.replacen(&quote(root), &shown_root(&quote(root), self.home.as_deref()), 1),
+            Some(root) => one.next.replacen(
+                &shell_quote(root),
+                &shown_root(&shell_quote(root), self.home.as_deref()),
+                1,
+            ),
             None => one.next.clone(),
         };
         let _ = writeln!(text, "{INDENT}{}", dim(&clean(&next)));

@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use milepost::internal::engine::{AssessedRun, RunState};
+use milepost::internal::engine::AssessedRun;
 use milepost::model::{InterruptionKind, RunId, RunRecord};
 use milepost::{ReasonCode, RunSummary};
 use serde::{Serialize, Serializer};
 
 use super::format::{self, ago, bold, clean};
-use super::run::state_name;
 use super::table::{Column, Table, cell, run, state};
 use super::{Document, Output};
 use crate::error::{CommandError, Result};
@@ -111,44 +110,20 @@ pub(crate) struct StatusRow {
     continued_by: Option<RunId>,
     /// What the run is about.
     pub(super) about: Option<String>,
+    /// Why the run stopped or waits, or the run that continues it.
     #[serde(skip)]
-    pub(super) run_state: Option<RunState>,
+    pub(super) why: String,
 }
 
 impl StatusRow {
     pub(crate) fn new(run: AssessedRun) -> Self {
-        let standing = match run.decision.map(|decision| decision.run_state) {
-            _ if run.claimed_by.is_some() => "continued",
-            None => "damaged",
-            Some(RunState::Active) => "live",
-            Some(RunState::Waiting) => "waiting",
-            Some(RunState::Stalled) => "stalled",
-            Some(RunState::Unseen) => "unseen",
-            Some(RunState::Stopped) => state_name(&run.summary),
-            Some(RunState::Open) => "open",
-            Some(RunState::Ended) => "completed",
-        };
         Self {
-            about: about(&run.summary),
-            summary: run.summary,
-            standing,
+            about: run.about(),
+            standing: run.state_name(),
+            why: run.why(),
             class: run.decision.map(|decision| decision.class),
             continued_by: run.claimed_by,
-            run_state: run.decision.map(|decision| decision.run_state),
-        }
-    }
-
-    /// Why the run stopped or waits, or the run that continues it.
-    pub(super) fn why(&self) -> String {
-        let (Some(run_state), Some(class)) = (self.run_state, self.class) else { return String::new() };
-        let noted = self.summary.intact().and_then(|record| record.interruption().as_ref());
-        match (&self.continued_by, run_state) {
-            (Some(run), _) => format!("by {run}"),
-            (None, RunState::Active | RunState::Open | RunState::Ended | RunState::Unseen) => String::new(),
-            (None, _) => match noted.and_then(|noted| noted.detail.as_deref()) {
-                Some(detail) => format!("{class}: {}", clean(detail)),
-                None => class.to_string(),
-            },
+            summary: run.summary,
         }
     }
 }
@@ -162,14 +137,6 @@ fn elsewhere(summary: &RunSummary, server: &ServerStatus) -> Option<String> {
         (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
         (None, None) => None,
     }
-}
-
-/// What a run is about: its title, the newest summary, or what its record says.
-fn about(run: &RunSummary) -> Option<String> {
-    let record = run.intact();
-    let title = record.and_then(|record| record.title().clone());
-    let summary = || run.latest().as_ref()?.header.summary().clone();
-    title.or_else(summary).or_else(|| record?.about())
 }
 
 impl Document for StatusDocument {
@@ -278,7 +245,7 @@ impl StatusDocument {
                 shown.add_row([
                     run(summary.run_id()),
                     state(row.standing),
-                    cell(row.why()),
+                    cell(row.why.as_str()),
                     cell(saved.unwrap_or_else(|| "never".to_owned())),
                     cell(folder),
                     cell(row.about.as_deref().unwrap_or_default()),

@@ -47,6 +47,9 @@ struct ProjectDocument {
     root: String,
     store: String,
     runs: u64,
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "ui"), allow(dead_code, reason = "only the page uses it"))]
+    key: String,
 }
 
 /// A project whose store could not be read completely.
@@ -78,6 +81,10 @@ struct ProjectRun {
     updated_at: Option<Timestamp>,
     #[serde(skip)]
     folder: String,
+    /// Identifies the project on the page.
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "ui"), allow(dead_code, reason = "only the page uses it"))]
+    key: String,
 }
 
 impl ProjectRun {
@@ -91,13 +98,48 @@ impl ProjectRun {
             _ => format!("runs {id}"),
         };
         let folder = project.root.to_string_lossy().into_owned();
-        let next = format!("milepost -C {} {verb}", quote(&folder));
-        Self { project: folder.clone(), row: StatusRow::new(run), next, updated_at, folder }
+        let next = format!("milepost -C {} {verb}", shell_quote(&folder));
+        Self {
+            project: folder.clone(),
+            row: StatusRow::new(run),
+            next,
+            updated_at,
+            folder,
+            key: project.key.clone(),
+        }
+    }
+}
+
+#[cfg(feature = "ui")]
+impl ProjectRun {
+    fn for_page(&self) -> milepost_ui::OverviewRun {
+        milepost_ui::OverviewRun {
+            project: self.key.clone(),
+            root: self.folder.clone(),
+            run: self.row.summary.run_id().to_string(),
+            state: self.row.standing,
+            why: self.row.why.clone(),
+            about: self.row.about.clone().unwrap_or_default(),
+            updated_at: self.updated_at,
+            next: self.next.clone(),
+        }
+    }
+}
+
+#[cfg(feature = "ui")]
+impl ProjectDocument {
+    fn for_page(&self) -> milepost_ui::ProjectSummary {
+        milepost_ui::ProjectSummary {
+            key: self.key.clone(),
+            root: self.root.clone(),
+            store: self.store.clone(),
+            runs: self.runs,
+        }
     }
 }
 
 /// A path as a shell reads it.
-pub(super) fn quote(path: &str) -> String {
+pub(crate) fn shell_quote(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c);
     if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
@@ -155,6 +197,7 @@ impl AllStatusDocument {
             root: project.root.to_string_lossy().into_owned(),
             store: project.store.clone(),
             runs: runs as u64,
+            key: project.key.clone(),
         };
         self.projects.push(document);
         let is_waiting =
@@ -176,6 +219,28 @@ impl AllStatusDocument {
             (&mut self.finished_today, ended),
         ] {
             group.extend(runs.into_iter().map(|run| ProjectRun::new(project, run)));
+        }
+    }
+
+    /// The same for the page.
+    #[cfg(feature = "ui")]
+    pub(crate) fn into_overview(self) -> milepost_ui::Overview {
+        let groups = self.groups().into_iter().filter(|(_, runs)| !runs.is_empty());
+        let groups = groups.map(|(name, runs)| milepost_ui::OverviewGroup {
+            name,
+            runs: runs.iter().map(ProjectRun::for_page).collect(),
+        });
+        milepost_ui::Overview {
+            groups: groups.collect(),
+            projects: self.projects.iter().map(ProjectDocument::for_page).collect(),
+            unreadable: self
+                .unreadable
+                .iter()
+                .map(|one| milepost_ui::UnreadableProject {
+                    root: one.root.clone(),
+                    message: one.message.clone(),
+                })
+                .collect(),
         }
     }
 
@@ -209,7 +274,7 @@ impl AllStatusDocument {
                 cell(name),
                 run(one.row.summary.run_id()),
                 state(one.row.standing),
-                cell(one.row.why()),
+                cell(one.row.why.as_str()),
                 cell(when),
                 cell(one.row.about.as_deref().unwrap_or_default()),
             ]);
@@ -227,8 +292,8 @@ impl AllStatusDocument {
         let mut text = String::new();
         for one in self.interrupted.iter().take(SHOWN) {
             let short = one.next.replacen(
-                &format!("-C {}", quote(&one.folder)),
-                &format!("-C {}", shown_root(&quote(&one.folder), self.home.as_deref())),
+                &format!("-C {}", shell_quote(&one.folder)),
+                &format!("-C {}", shown_root(&shell_quote(&one.folder), self.home.as_deref())),
                 1,
             );
             let _ = writeln!(text, "  {}", clean(&short));

@@ -204,6 +204,8 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
         "events" => vec![vec!["--limit", "0"], vec!["--after", h]],
         "hook" => vec![vec!["claude-code", "--strict"], vec![h, "--strict"], vec![h]],
         "mcp" => vec![vec![h]],
+        // The page would be served until the test ends.
+        "ui" => vec![vec!["--listen", h], vec!["--port", h]],
         "import" => vec![
             vec!["markdown", &folder, "--dry-run"],
             vec!["auto", &folder],

@@ -78,6 +78,8 @@ mod terminal;
 mod tools;
 mod trust;
 mod trust_abuse;
+#[cfg(all(unix, feature = "ui"))]
+mod ui;
 mod widths;
 
 pub(crate) use environment::TestEnvironment;

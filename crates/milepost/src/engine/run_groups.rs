@@ -23,6 +23,45 @@ pub struct AssessedRun {
     pub claimed_by: Option<RunId>,
 }
 
+impl AssessedRun {
+    /// The state of the run, in a word or two.
+    pub fn state_name(&self) -> &'static str {
+        match self.decision.map(|decision| decision.run_state) {
+            _ if self.claimed_by.is_some() => "continued",
+            None => "damaged",
+            Some(RunState::Active) => "live",
+            Some(RunState::Waiting) => "waiting",
+            Some(RunState::Stalled) => "stalled",
+            Some(RunState::Unseen) => "unseen",
+            Some(RunState::Stopped) => self.summary.state_name(),
+            Some(RunState::Open) => "open",
+            Some(RunState::Ended) => "completed",
+        }
+    }
+
+    /// Why the run stopped or waits, or the run that continues it. Empty for any other run.
+    pub fn why(&self) -> String {
+        let Some(decision) = self.decision else { return String::new() };
+        let noted = self.summary.intact().and_then(|record| record.interruption.as_ref());
+        match (&self.claimed_by, decision.run_state) {
+            (Some(run), _) => format!("by {run}"),
+            (None, RunState::Active | RunState::Open | RunState::Ended | RunState::Unseen) => String::new(),
+            (None, _) => match noted.and_then(|noted| noted.detail.as_deref()) {
+                Some(detail) => format!("{}: {detail}", decision.class),
+                None => decision.class.to_string(),
+            },
+        }
+    }
+
+    /// What the run is about: its title, the newest summary, or what its record says.
+    pub fn about(&self) -> Option<String> {
+        let record = self.summary.intact();
+        let title = record.and_then(|record| record.title.clone());
+        let summary = || self.summary.latest.as_ref()?.header.summary.clone();
+        title.or_else(summary).or_else(|| record?.about())
+    }
+}
+
 /// Runs in groups. Live and ended runs are listed with the most recently written one first.
 #[derive(Debug, Clone, Default)]
 pub struct RunGroups {
@@ -50,14 +89,7 @@ impl Milepost {
             if !shown(&summary.run_id) {
                 continue;
             }
-            let (decision, claimed_by) = match &summary.record {
-                Ok(record) => {
-                    let (decision, claimed_by) = self.decide_by_record(&summary, record)?;
-                    (Some(decision), claimed_by)
-                }
-                Err(_) => (None, None),
-            };
-            let run = AssessedRun { summary, decision, claimed_by };
+            let run = self.assess_summary(summary)?;
             self.group_of(&mut groups, &run).push(run);
         }
         let now = self.now();
@@ -73,6 +105,23 @@ impl Milepost {
             });
         }
         Ok(groups)
+    }
+
+    /// One run, with what was recorded since its newest checkpoint, and whether it may be continued.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn assessed_run(&self, run: &RunId) -> Result<AssessedRun, Error> {
+        self.assess_summary(self.run_detail(run)?.summary)
+    }
+
+    fn assess_summary(&self, summary: RunSummary) -> Result<AssessedRun, Error> {
+        let (decision, claimed_by) = match &summary.record {
+            Ok(record) => {
+                let (decision, claimed_by) = self.decide_by_record(&summary, record)?;
+                (Some(decision), claimed_by)
+            }
+            Err(_) => (None, None),
+        };
+        Ok(AssessedRun { summary, decision, claimed_by })
     }
 
     fn group_of<'g>(&self, groups: &'g mut RunGroups, run: &AssessedRun) -> &'g mut Vec<AssessedRun> {

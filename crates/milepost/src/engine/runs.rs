@@ -60,6 +60,21 @@ impl RunSummary {
         self.intact()?.host.as_deref()
     }
 
+    /// A short name for the state of the run, from its status and its owner.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
+    pub(crate) fn state_name(&self) -> &'static str {
+        let Ok(record) = &self.record else { return "damaged" };
+        match (record.status, self.owner) {
+            (Status::Completed, _) => "completed",
+            (Status::Failed, _) => "failed",
+            (_, Some(Liveness::Alive)) => "live",
+            (_, Some(Liveness::Dead)) => "stopped",
+            (_, Some(Liveness::PresumedDead)) => "presumed dead",
+            (Status::Paused, _) => "paused",
+            (Status::InProgress, _) => "open",
+        }
+    }
+
     /// The record, if it is intact.
     pub fn intact(&self) -> Option<&RunRecord> {
         self.record.as_ref().ok().map(|record| &**record)

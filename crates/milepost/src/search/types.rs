@@ -67,6 +67,13 @@ impl SearchQuery {
     }
 }
 
+impl SearchQuery {
+    /// Whether the text contains a word to search for. A search without one fails.
+    pub fn has_words(&self) -> bool {
+        super::is_searchable(self)
+    }
+}
+
 /// A text that matches a query.
 #[derive(Getters, Debug, Clone, Serialize)]
 #[non_exhaustive]

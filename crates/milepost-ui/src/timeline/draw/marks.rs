@@ -94,7 +94,11 @@ impl Drawing<'_> {
         let zone = &self.options.time_zone;
         let times =
             group.period().map(|(from, to)| format!("{} – {}", full_time(from, zone), full_time(to, zone)));
-        format!("{}, {}", times.unwrap_or_default(), kinds.join(", "))
+        // The label must contain the number that is visible.
+        let count = short_count(group.marks.len());
+        let is_said = kinds.len() == 1 && count == grouped(group.marks.len() as u64);
+        let count = if is_said { String::new() } else { format!("{count} marks: ") };
+        format!("{}, {count}{}", times.unwrap_or_default(), kinds.join(", "))
     }
 }
 

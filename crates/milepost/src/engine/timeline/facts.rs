@@ -83,23 +83,22 @@ impl Milepost {
             Some(sequence) => self.touched_file_count(run, sequence)?,
             None => Some(0),
         };
-        let mut entries = Vec::new();
+        // The rows of a long run are not kept either.
+        let mut chunk = Vec::with_capacity(CHUNK);
         let position = after.map(|sequence| Cursor { sequence, stamp: 0 });
         let query = HeaderQuery::default().run(run).oldest_first(true).after(position);
-        for row in self.rows(query, LARGE_PAGE) {
-            if limit > 0 && entries.len() == limit {
+        for (count, row) in self.rows(query, LARGE_PAGE).enumerate() {
+            if limit > 0 && count == limit {
                 facts.has_more = true;
                 break;
             }
-            entries.push(row?);
-        }
-        for chunk in entries.chunks(CHUNK) {
-            for document in parallel::map(chunk, |row| self.document_facts(row)) {
-                if let Some(document) = document? {
-                    facts.add(document, &mut touched_before);
-                }
+            chunk.push(row?);
+            if chunk.len() == CHUNK {
+                self.add_documents(&mut facts, &chunk, &mut touched_before)?;
+                chunk.clear();
             }
         }
+        self.add_documents(&mut facts, &chunk, &mut touched_before)?;
         if let Some(record) = detail.summary.intact() {
             facts.unfixed.clone_from(&record.working.failures);
         }
@@ -112,6 +111,21 @@ impl Milepost {
         }
         facts.mark_unknown();
         Ok(facts)
+    }
+
+    /// Adds the facts from the documents of these rows.
+    fn add_documents(
+        &self,
+        facts: &mut RunFacts,
+        rows: &[Row],
+        touched_before: &mut Option<u64>,
+    ) -> Result<(), Error> {
+        for document in parallel::map(rows, |row| self.document_facts(row)) {
+            if let Some(document) = document? {
+                facts.add(document, touched_before);
+            }
+        }
+        Ok(())
     }
 
     /// `None` if the checkpoint was removed.

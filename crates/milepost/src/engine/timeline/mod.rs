@@ -159,7 +159,9 @@ impl Milepost {
         let before = record.map(|record| record.working.clone());
         let detail = self.detail_of(stored);
         let query = HeaderQuery::default().run(run).oldest_first(true);
-        let rows = self.rows(query, LARGE_PAGE).collect::<Result<Vec<_>, _>>()?;
+        // Rows are much larger than what is kept of them.
+        let rows = self.rows(query, LARGE_PAGE).map(|row| row.map(|row| listed(row, &detail)));
+        let mut checkpoints = rows.collect::<Result<Vec<_>, _>>()?;
         let messages = self.messages_of(run)?;
         let events = self.events_of(run)?;
         let record = detail.summary.intact();
@@ -171,7 +173,6 @@ impl Milepost {
         }
         let now = self.now();
         let range = TimeRange::until(now.checked_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX));
-        let mut checkpoints: Vec<_> = rows.into_iter().map(|row| listed(row, &detail)).collect();
         place_checkpoints(&mut checkpoints, &range);
         let messages = listed_messages(&messages, &range);
         let sessions = SessionList::new(&checkpoints, &messages, &detail, &events, &range);

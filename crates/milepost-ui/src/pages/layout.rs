@@ -1,0 +1,188 @@
+//! The frame of every page: head, navigation, search box, help on keys.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
+
+use super::{PageError, status_of};
+use crate::assets;
+use crate::live::Version;
+use crate::text::{encode, make_visible};
+
+/// Keys that the script handles, for the help dialog.
+const KEYS: [(&str, &str); 9] = [
+    ("/", "search"),
+    ("j, k", "next, previous row"),
+    ("Enter", "open the selected row"),
+    ("[, ]", "previous, next checkpoint"),
+    ("+, -, 0", "zoom the timeline in, out, reset"),
+    ("←, →", "move the timeline"),
+    ("c", "copy the first command"),
+    ("h", "all projects"),
+    ("?", "this help"),
+];
+
+/// A page without its frame.
+pub(crate) struct Page {
+    pub(crate) title: String,
+    /// The pages above this one: text and address.
+    pub(crate) path: Vec<(String, String)>,
+    /// What to watch for changes, as the query of `/live`, and what the page shows.
+    pub(crate) live: Option<(String, Version)>,
+    /// The key of the project that the search box searches first.
+    pub(crate) project: Option<String>,
+    /// Whether the page has a search box at its top.
+    pub(crate) has_search_box: bool,
+    pub(crate) content: Markup,
+}
+
+impl Page {
+    pub(crate) fn new(title: impl Into<String>, content: Markup) -> Self {
+        Self {
+            title: title.into(),
+            path: Vec::new(),
+            live: None,
+            project: None,
+            has_search_box: true,
+            content,
+        }
+    }
+
+    /// Adds a page above this one to the navigation.
+    pub(crate) fn below(mut self, text: impl Into<String>, address: String) -> Self {
+        self.path.push((text.into(), address));
+        self
+    }
+
+    /// Updates the page when something changes.
+    pub(crate) fn live(mut self, query: String, version: Version) -> Self {
+        self.live = Some((query, version));
+        self
+    }
+
+    /// Limits the search box to a project at first.
+    pub(crate) fn in_project(mut self, key: &str) -> Self {
+        self.project = Some(key.to_owned());
+        self
+    }
+
+    /// Removes the search box, from a page that has its own.
+    pub(crate) fn without_search_box(mut self) -> Self {
+        self.has_search_box = false;
+        self
+    }
+
+    fn render(&self) -> String {
+        let [style, script, icon] = assets::addresses();
+        let title = make_visible(&self.title, |_| false);
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (title) " · Milepost" }
+                    link rel="stylesheet" href=(style);
+                    link rel="icon" href=(icon) type="image/svg+xml";
+                    script src=(script) defer {}
+                }
+                body data-live=[self.live.as_ref().map(|live| &live.0)] data-version=[self.live.as_ref().map(|live| live.1.to_string())] {
+                    a.skip href="#content" { "Skip to content" }
+                    header.top {
+                        nav aria-label="Breadcrumb" {
+                            ol.path {
+                                li { a.brand href="/" { "Milepost" } }
+                                @for (text, address) in &self.path {
+                                    li { a href=(address) { bdi { (make_visible(text, |_| false)) } } }
+                                }
+                            }
+                        }
+                        @if self.has_search_box { form.search role="search" action="/search" method="get" {
+                            label.hidden for="q" { "Search" }
+                            input #q type="search" name="q" placeholder="Search  /" autocomplete="off"
+                                spellcheck="false" maxlength="400";
+                            @if let Some(project) = &self.project {
+                                input type="hidden" name="project" value=(project);
+                            }
+                        } }
+                        button.quiet.help type="button" data-help aria-label="Keyboard shortcuts" { "?" }
+                    }
+                    main #content tabindex="-1" { (self.content) }
+                    p #status.hidden role="status" aria-live="polite" {}
+                    dialog #help aria-labelledby="help-title" {
+                        h2 #help-title { "Keyboard shortcuts" }
+                        dl.keys {
+                            @for (key, text) in KEYS { div { dt { kbd { (key) } } dd { (text) } } }
+                        }
+                        form method="dialog" { button { "Close" } }
+                    }
+                }
+            }
+        };
+        page.into_string()
+    }
+}
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], self.render()).into_response()
+    }
+}
+
+/// A page for an error.
+pub(crate) fn error_page(error: &PageError) -> Response {
+    let (title, text) = match error {
+        PageError::NotFound(text) => ("Not found", text),
+        PageError::Invalid(text) => ("Invalid request", text),
+        PageError::Failed(text) => ("This could not be read", text),
+    };
+    let content = html! {
+        h1 { (title) }
+        p.error { (make_visible(text, |_| false)) }
+        p { a href="/" { "All projects" } }
+    };
+    let mut response = Page::new(title, content).into_response();
+    *response.status_mut() = status_of(error);
+    response
+}
+
+/// A page with one message, without navigation. With an address, the browser opens that page at once.
+pub(crate) fn message_page(title: &str, text: &str, next: Option<&str>) -> String {
+    let [style, _, icon] = assets::addresses();
+    let refresh = next.map(|next| format!("0; url={next}"));
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                @if let Some(refresh) = refresh { meta http-equiv="refresh" content=(refresh); }
+                title { (title) }
+                link rel="stylesheet" href=(style);
+                link rel="icon" href=(icon) type="image/svg+xml";
+            }
+            body { main.message {
+                h1 { (title) }
+                p { (text) }
+                @if let Some(next) = next { p { a href=(next) { "Continue" } } }
+            } }
+        }
+    };
+    page.into_string()
+}
+
+/// The address of a project.
+pub(crate) fn project_address(project: &str) -> String {
+    format!("/p/{}", encode(project))
+}
+
+/// The address of a run.
+pub(crate) fn run_address(project: &str, run: &str) -> String {
+    format!("{}/r/{}", project_address(project), encode(run))
+}
+
+/// The address of a checkpoint.
+pub(crate) fn checkpoint_address(project: &str, run: &str, sequence: u64) -> String {
+    format!("{}/c/{sequence}", run_address(project, run))
+}
