@@ -23,7 +23,7 @@
     const button = event.target.closest("[data-copy]");
     if (button) copy(button);
     if (event.target.closest("[data-help]")) find("#help").showModal();
-    // Marks that stand for several lead to the part of the timeline that tells them apart
+    // A merged mark links to a shorter period, in which its marks are shown separately
     const zoom = event.target.closest("#timeline a");
     const range = zoom && new URL(zoom.getAttribute("href"), location.href).searchParams;
     if (range?.has("from") || zoom?.matches("[data-zoom-all]")) {

@@ -26,7 +26,7 @@ const RUN_INTERVAL: Duration = Duration::from_millis(400);
 const PROJECT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often all projects are checked, which takes the longest.
 const OVERVIEW_INTERVAL: Duration = Duration::from_secs(5);
-/// How often a page is told that the server is still there.
+/// Interval of the keep-alive comments on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// What a page shows.

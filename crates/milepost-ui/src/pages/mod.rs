@@ -103,7 +103,7 @@ pub(crate) fn router(projects: impl Projects) -> Router {
         .route("/p/{project}/diff", get(diff::answer))
         .route("/search", get(search::answer))
         .route("/live", get(live::answer))
-        // Browsers ask for it beside documents that name no icon.
+        // Browsers request this path for documents without a link to an icon, such as plain text.
         .route("/favicon.ico", get(|| async { assets::icon() }))
         .route("/assets/{name}", get(|Path(name): Path<String>| async move { assets::answer(&name) }))
         .fallback(|| async { error_page(&PageError::NotFound("There is no such page.".to_owned())) })

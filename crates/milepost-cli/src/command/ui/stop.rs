@@ -1,4 +1,4 @@
-//! Stops the page with the terminal in which it was started, so that no server remains that nobody remembers.
+//! Stops the server when the terminal that started it is closed, so that no forgotten server keeps running.
 
 use std::io;
 use std::time::Duration;
