@@ -352,6 +352,8 @@ fn race(savers: &[&dyn Store], collector: &dyn Store, name: &str) {
                     Ok(live)
                 });
                 collected.unwrap();
+                // The lock of a store need not be fair.
+                thread::sleep(std::time::Duration::from_millis(1));
             }
         });
         let saved: Vec<_> = saving.into_iter().map(|saver| saver.join()).collect();

@@ -71,8 +71,6 @@ struct ToyRun {
 
 impl ToyRun {
     fn entries(&self) -> impl DoubleEndedIterator<Item = CheckpointEntry> {
-        let entry =
-            |(sealed, marks): &(Sealed, Marks)| CheckpointEntry::new(sealed.header().clone(), marks.clone());
         self.checkpoints.values().map(entry)
     }
 
@@ -80,7 +78,7 @@ impl ToyRun {
         let mut view = RunView::of_new_run(Slot::issue(self.last_sequence + 1, stamp));
         view.record = Some(self.record.clone());
         view.count = self.checkpoints.len() as u64;
-        view.latest = self.entries().next_back();
+        view.latest = self.checkpoints.values().next_back().map(entry);
         view.waiting = self.items.len() as u64;
         let mut details = RunDetails::default();
         let mut unprotected = 0;
@@ -99,9 +97,13 @@ impl ToyRun {
     fn row(&self, run: &RunId) -> RunRow {
         let mut row = RunRow::new(run.clone(), Ok(Box::new(self.record.clone())), self.stamp);
         row.count = self.checkpoints.len() as u64;
-        row.latest = self.entries().next_back().map(Row::Intact);
+        row.latest = self.checkpoints.values().next_back().map(entry).map(Row::Intact);
         row
     }
+}
+
+fn entry((sealed, marks): &(Sealed, Marks)) -> CheckpointEntry {
+    CheckpointEntry::new(sealed.header().clone(), marks.clone())
 }
 
 struct ToyStore {
@@ -133,19 +135,15 @@ impl CommitLookup for Lookup<'_> {
     }
 
     fn find_taken_id(&self, ids: &[&CheckpointId]) -> Result<Option<CheckpointId>, StoreError> {
-        let mut taken = self
-            .tables
-            .runs
-            .values()
-            .flat_map(ToyRun::entries)
-            .map(|entry| entry.header.snapshot_id().clone());
-        Ok(taken.find(|id| ids.contains(&id)))
+        let mut taken = self.tables.checkpoints().map(|(sealed, _)| sealed.header().snapshot_id());
+        Ok(taken.find(|id| ids.contains(id)).cloned())
     }
 
     fn is_name_taken(&self, name: &str) -> Result<bool, StoreError> {
-        let has =
-            |entry: CheckpointEntry| entry.header.snapshot_id().as_str() == name || is_named(&entry, name);
-        Ok(self.tables.runs.values().flat_map(ToyRun::entries).any(has))
+        let has = |checkpoint: &(Sealed, Marks)| {
+            checkpoint.0.header().snapshot_id().as_str() == name || is_named(checkpoint, name)
+        };
+        Ok(self.tables.checkpoints().any(has))
     }
 
     fn find_missing_blobs(&self, ids: &[BlobId]) -> Result<Vec<BlobId>, StoreError> {
@@ -153,26 +151,31 @@ impl CommitLookup for Lookup<'_> {
     }
 }
 
-fn is_named(entry: &CheckpointEntry, name: &str) -> bool {
-    entry.marks.tags.iter().any(|tag| tag == name) || entry.header.imported_id().as_deref() == Some(name)
+fn is_named((sealed, marks): &(Sealed, Marks), name: &str) -> bool {
+    marks.tags.iter().any(|tag| tag == name) || sealed.header().imported_id().as_deref() == Some(name)
 }
 
-fn matches(entry: &CheckpointEntry, find: CheckpointFilter<'_>) -> bool {
-    let id = entry.header.snapshot_id().as_str();
+fn matches(checkpoint: &(Sealed, Marks), find: CheckpointFilter<'_>) -> bool {
+    let header = checkpoint.0.header();
+    let id = header.snapshot_id().as_str();
     match find {
         CheckpointFilter::All => true,
-        CheckpointFilter::Sequence(sequence) => entry.header.sequence() == sequence,
+        CheckpointFilter::Sequence(sequence) => header.sequence() == sequence,
         CheckpointFilter::Id(wanted) => id == wanted,
         CheckpointFilter::Prefix(start) => id.starts_with(start),
         CheckpointFilter::ShortId(start) => {
-            entry.header.snapshot_id().short().is_some_and(|short| short.starts_with(start))
+            header.snapshot_id().short().is_some_and(|short| short.starts_with(start))
         }
-        CheckpointFilter::Name(name) => is_named(entry, name),
+        CheckpointFilter::Name(name) => is_named(checkpoint, name),
         _ => false,
     }
 }
 
 impl Tables {
+    fn checkpoints(&self) -> impl Iterator<Item = &(Sealed, Marks)> {
+        self.runs.values().flat_map(|run| run.checkpoints.values())
+    }
+
     fn missing_blobs(&self, ids: &[BlobId]) -> Vec<BlobId> {
         let is_missing = |id: &&BlobId| !matches!(self.blobs.get(*id), Some(Some(_)));
         ids.iter().filter(is_missing).copied().collect()
@@ -270,23 +273,27 @@ impl Store for ToyStore {
     fn headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
         let tables = self.lock();
         let position = |cursor: Cursor| if query.run.is_some() { cursor.sequence } else { cursor.stamp };
+        let place = |checkpoint: &&(Sealed, Marks)| {
+            let header = checkpoint.0.header();
+            position(Cursor { sequence: header.sequence(), stamp: header.stamp() })
+        };
         let oldest_first = query.oldest_first && query.run.is_some();
         let in_run = |run: &RunId| query.run.is_none_or(|only| only == run);
         let runs = tables.runs.iter().filter(|(run, _)| in_run(run)).map(|(_, stored)| stored);
-        let found = runs.flat_map(ToyRun::entries).filter(|entry| matches(entry, query.find));
-        let mut rows: Vec<_> = found.map(Row::Intact).collect();
-        rows.sort_by_key(|row| position(row.cursor()));
+        let found = runs.flat_map(|run| run.checkpoints.values());
+        let mut found: Vec<_> = found.filter(|checkpoint| matches(checkpoint, query.find)).collect();
+        found.sort_by_key(place);
         if !oldest_first {
-            rows.reverse();
+            found.reverse();
         }
         if let Some(after) = query.after.map(position) {
-            rows.retain(|row| {
-                let at = position(row.cursor());
+            found.retain(|checkpoint| {
+                let at = place(checkpoint);
                 if oldest_first { at > after } else { at < after }
             });
         }
-        rows.truncate(if query.limit == 0 { usize::MAX } else { query.limit });
-        Ok(rows)
+        found.truncate(if query.limit == 0 { usize::MAX } else { query.limit });
+        Ok(found.into_iter().map(|checkpoint| Row::Intact(entry(checkpoint))).collect())
     }
 
     fn body(&self, run: &RunId, sequence: u64) -> Result<Vec<u8>, StoreError> {
