@@ -10,6 +10,7 @@ mod deny;
 mod dist;
 mod faults;
 mod handover;
+mod large_store;
 mod mcp;
 mod npm;
 mod picture;

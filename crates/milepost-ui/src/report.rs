@@ -6,6 +6,7 @@ use data_encoding::BASE64;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use milepost::internal::humanize;
 use milepost::model::{Decision, Message, Outcome, PathText, Task};
 use milepost::{RunFacts, Summary, Timeline};
 use sha2::{Digest as _, Sha256};
@@ -103,20 +104,20 @@ impl Page<'_> {
     fn facts(&self) -> Markup {
         let Report { timeline, summary, stopped, .. } = self.report;
         let status = timeline.status().map_or("record damaged", |status| status.as_str()).replace('_', " ");
-        let lasted = text::duration(text::between(timeline.started_at(), timeline.ended_at()));
-        let worked = text::duration(std::time::Duration::from_millis(summary.total_duration()));
+        let lasted = humanize::duration(text::between(timeline.started_at(), timeline.ended_at()));
+        let worked = humanize::duration(std::time::Duration::from_millis(summary.total_duration()));
         let class = match status.as_str() {
             "completed" => "good",
             "failed" => "bad",
             _ => "",
         };
-        let sessions = text::counted(timeline.sessions().len() as u64, "session");
+        let sessions = humanize::counted(timeline.sessions().len() as u64, "session");
         let pending = timeline.pending().changes;
         html! {
             p {
                 "Run " code { (self.text(timeline.run_id().as_str())) } " · "
                 span class=(class) { (status) @if timeline.is_live() { ", running" } }
-                " · " (text::counted(timeline.checkpoints().len() as u64, "checkpoint"))
+                " · " (humanize::counted(timeline.checkpoints().len() as u64, "checkpoint"))
                 " · " (worked) " in " (sessions)
             }
             p class="muted" {
@@ -124,7 +125,7 @@ impl Page<'_> {
                 (lasted) ", " (text::zone_name(timeline.ended_at(), self.options.zone())) ")"
             }
             @if let Some(stopped) = stopped { p class="bad" { "It stopped because " (self.text(stopped)) "." } }
-            @if pending > 0 { p { (text::counted(pending, "change")) " since the newest checkpoint." } }
+            @if pending > 0 { p { (humanize::counted(pending, "change")) " since the newest checkpoint." } }
         }
     }
 
@@ -135,7 +136,7 @@ impl Page<'_> {
             @if !entries.is_empty() {
                 section {
                     h2 { (heading) }
-                    @if hidden > 0 { p class="muted" { (text::grouped(hidden as u64)) " earlier ones are not shown." } }
+                    @if hidden > 0 { p class="muted" { (humanize::count(hidden as u64)) " earlier ones are not shown." } }
                     ul class="plain" { @for entry in &entries[hidden..] { li { (entry) } } }
                 }
             }
@@ -242,14 +243,14 @@ impl Page<'_> {
             @if sessions.len() > 1 {
                 section {
                     h2 { "Sessions" }
-                    @if hidden > 0 { p class="muted" { (text::grouped(hidden as u64)) " earlier ones are not shown." } }
+                    @if hidden > 0 { p class="muted" { (humanize::count(hidden as u64)) " earlier ones are not shown." } }
                     div class="scroll" { table {
                         thead { tr { th { "Session" } th { "Started" } th { "Lasted" } th class="n" { "Checkpoints" } th { "Ended by" } } }
                         tbody { @for session in &sessions[hidden..] { tr {
                             td { (self.text(session.session_id())) }
                             td class="t" { (self.time(session.started_at())) }
-                            td class="t" { (session.ended_at().map_or("running".to_owned(), |end| text::duration(text::between(session.started_at(), end)))) }
-                            td class="n" { (text::grouped(session.checkpoints())) }
+                            td class="t" { (session.ended_at().map_or("running".to_owned(), |end| humanize::duration(text::between(session.started_at(), end)))) }
+                            td class="n" { (humanize::count(session.checkpoints())) }
                             td { (session.ended_by().map(|kind| kind.as_str().replace('_', " ")).unwrap_or_default()) }
                         } } }
                     } }
@@ -277,8 +278,8 @@ impl Page<'_> {
                     td class="t" { (self.time(checkpoint.at())) }
                     td class="t" { (name(checkpoint.source().map(|source| source.as_str()))) }
                     td class="t" { (name(checkpoint.status().map(|status| status.as_str()))) }
-                    td class="n" { (facts.and_then(|facts| facts.files_changed()).map(text::grouped).unwrap_or_default()) }
-                    td class="n" { (facts.and_then(|facts| facts.rss()).map(text::bytes).unwrap_or_default()) }
+                    td class="n" { (facts.and_then(|facts| facts.files_changed()).map(humanize::count).unwrap_or_default()) }
+                    td class="n" { (facts.and_then(|facts| facts.rss()).map(humanize::bytes).unwrap_or_default()) }
                     td {
                         (self.text(checkpoint.summary().as_deref().unwrap_or_default()))
                         @for tag in checkpoint.tags().iter().take(5) { " " span class="muted" { "#" (self.text(tag)) } }
@@ -294,7 +295,7 @@ impl Page<'_> {
                         thead { tr { th class="n" { "#" } th { "Saved" } th { "Source" } th { "Status" } th class="n" { "Files" } th class="n" { "Memory" } th { "Summary" } } }
                         tbody {
                             @for checkpoint in first { (row(checkpoint)) }
-                            @if hidden > 0 { tr { td {} td colspan="6" class="muted" { (text::grouped(hidden as u64)) " checkpoints are not shown." } } }
+                            @if hidden > 0 { tr { td {} td colspan="6" class="muted" { (humanize::count(hidden as u64)) " checkpoints are not shown." } } }
                             @for checkpoint in last { (row(checkpoint)) }
                         }
                     } }

@@ -81,17 +81,17 @@ pub mod owner {
 
 /// Redaction of text and JSON that are not part of a checkpoint.
 pub mod redact {
-    pub use crate::redact::{json, text};
+    pub use crate::redact::{json, text, without_cut_word};
+}
+
+/// Ages, durations, sizes and counts for display.
+pub mod humanize {
+    pub use crate::humanize::*;
 }
 
 /// File changes that are applied to a worktree without losing a byte, and undone.
 pub mod restore {
     pub use crate::restore::*;
-}
-
-/// Ages for display.
-pub mod run {
-    pub use crate::run::format_age;
 }
 
 /// Sealing and verification of checkpoints, and strict JSON.

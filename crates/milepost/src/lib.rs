@@ -46,6 +46,8 @@ mod front_matter;
 mod fs;
 mod git;
 #[cfg(feature = "internal")]
+mod humanize;
+#[cfg(feature = "internal")]
 pub mod internal;
 #[cfg(feature = "interop")]
 pub mod interop;

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use milepost::Milepost;
-use milepost::internal::seal::{self, Unsealed};
-use milepost::model::{Profile, RunId, RunRecord};
-use milepost::store::{Commit, OpenOptions, StoreUrl, WriteDecision};
+use milepost::model::{Profile, RunId};
+use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{ListQuery, Reference};
 
 use super::measure::{Row, folder, pairs};
+use crate::large_store::append_checkpoints;
 
 /// Creates a SQLite store with this many checkpoints.
 pub(super) fn seed(path: &Path, checkpoints: u64) -> Result<Milepost> {
@@ -27,38 +27,11 @@ pub(super) fn fill(engine: &Milepost, checkpoints: u64) -> Result<()> {
     let save = milepost::Save::new().summary("seeded").profile(Profile::Pai);
     engine.save(&run, save.state_text(&super::measure::Work::new(1024).json())?)?;
     let body = engine.show(&Reference::Latest(0), Some(&run))?.body()?;
-    let mut done = 1;
-    while done < checkpoints {
-        let batch = (checkpoints - done).min(2000);
-        let mut failed = None;
-        engine.raw_store().write(&run, &mut |view| {
-            let mut slot = view.slot.clone();
-            let record = view
-                .record
-                .clone()
-                .unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Pai, body.created_at));
-            let mut commit = Commit::new(record);
-            for i in 0..batch {
-                let mut body = body.clone();
-                let id = format!("cp_seed_{:07}", done + i).parse();
-                let sealed = id.map_err(anyhow::Error::from).and_then(|id| {
-                    body.snapshot_id = id;
-                    Ok(seal::seal(Unsealed::new(body, true)?, &slot)?)
-                });
-                match sealed {
-                    Ok(sealed) => commit.puts.push(sealed),
-                    Err(e) => failed = Some(e),
-                }
-                slot = slot.next();
-            }
-            WriteDecision::Commit(Box::new(commit))
-        })?;
-        if let Some(e) = failed {
-            return Err(e);
-        }
-        done += batch;
-    }
-    Ok(())
+    append_checkpoints(engine, &run, Profile::Pai, body.created_at, checkpoints - 1, |n| {
+        let mut body = body.clone();
+        body.snapshot_id = format!("cp_seed_{n:07}").parse()?;
+        Ok(body)
+    })
 }
 
 pub fn latest_and_list(short: bool) -> Result<Vec<Row>> {

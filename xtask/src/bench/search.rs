@@ -6,15 +6,12 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use milepost::internal::seal::{self, Unsealed};
-use milepost::model::{
-    Body, Decision, LogLine, Outcome, OutcomeKind, OutcomeResult, Profile, RunId, RunRecord,
-};
-use milepost::store::{Commit, WriteDecision};
+use milepost::model::{Body, Decision, LogLine, Outcome, OutcomeKind, OutcomeResult, Profile, RunId};
 use milepost::{Milepost, Reference, Save};
 
 use super::measure::{Row, Sample, binary, folder, open, store};
 use super::process::run_successfully;
+use crate::large_store::append_checkpoints;
 use crate::shell::is_installed;
 
 /// Number of checkpoints of a run.
@@ -127,30 +124,10 @@ fn fill(engine: &Milepost, checkpoints: u64) -> Result<()> {
     let mut choice = Choice(7);
     for n in 0..checkpoints / PER_RUN {
         let run: RunId = format!("run-{n:05}").parse()?;
-        let mut failed = None;
-        let seed = choice.0;
-        engine.raw_store().write(&run, &mut |view| {
-            choice.0 = seed;
-            let mut slot = view.slot.clone();
-            let record = view.record.clone();
-            let record =
-                record.unwrap_or_else(|| RunRecord::new(run.clone(), Profile::Pai, template.created_at));
-            let mut commit = Commit::new(record);
-            let mut decisions = Vec::new();
-            for i in 0..PER_RUN {
-                let sealed = checkpoint(&template, &run, n * PER_RUN + i, &mut decisions, &mut choice)
-                    .and_then(|body| Ok(seal::seal(Unsealed::new(body, true)?, &slot)?));
-                match sealed {
-                    Ok(sealed) => commit.puts.push(sealed),
-                    Err(e) => failed = Some(e),
-                }
-                slot = slot.next();
-            }
-            WriteDecision::Commit(Box::new(commit))
+        let mut decisions = Vec::new();
+        append_checkpoints(engine, &run, Profile::Pai, template.created_at, PER_RUN, |i| {
+            checkpoint(&template, &run, n * PER_RUN + i, &mut decisions, &mut choice)
         })?;
-        if let Some(e) = failed {
-            return Err(e);
-        }
     }
     Ok(())
 }

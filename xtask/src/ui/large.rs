@@ -1,10 +1,9 @@
 //! Large data, written quickly through the library: one run with many checkpoints, and a project with many runs.
 
 use anyhow::{Context, Result, ensure};
-use jiff::{SignedDuration, Timestamp};
-use milepost::internal::seal::{self, Unsealed};
-use milepost::model::{Body, Profile, RunId, RunRecord};
-use milepost::store::{Commit, OpenOptions, StoreUrl, WriteDecision};
+use jiff::SignedDuration;
+use milepost::model::{Body, Profile, RunId};
+use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{Milepost, Reference};
 use serde_json::json;
 
@@ -12,6 +11,7 @@ use super::sandbox::Sandbox;
 use super::server::PageServer;
 use super::{Environment, Outcome};
 use crate::faults::Size;
+use crate::large_store::append_checkpoints;
 use crate::shell::{cargo, root, run_program};
 
 /// The run with many checkpoints.
@@ -20,8 +20,6 @@ const RUN: &str = "long-run";
 const INTERVAL: SignedDuration = SignedDuration::from_secs(47);
 /// Maximum memory of the server in KiB.
 const MEMORY: u64 = 100 << 10;
-/// Maximum number of checkpoints in one commit.
-const BATCH: u64 = 2_000;
 
 pub(super) fn run(env: &Environment) -> Result<Outcome> {
     let browser = match &env.browser {
@@ -77,42 +75,16 @@ pub(super) fn run(env: &Environment) -> Result<Outcome> {
     )))
 }
 
-/// Writes a run whose checkpoints repeat a body, in large commits, as an import does. The newest is from now.
+/// Writes a run whose checkpoints repeat a body at regular intervals. The newest is from now.
 fn fill(engine: &Milepost, run: &RunId, body: &Body, count: u64) -> Result<()> {
-    let length = INTERVAL * i32::try_from(count)?;
-    let start = body.created_at.saturating_sub(length)?;
-    let mut done = 0;
-    while done < count {
-        let batch = (count - done).min(BATCH);
-        let mut failed = None;
-        engine.raw_store().write(run, &mut |view| {
-            let mut slot = view.slot.clone();
-            let new = || RunRecord::new(run.clone(), Profile::Session, start);
-            let mut commit = Commit::new(view.record.clone().unwrap_or_else(new));
-            for number in done..done + batch {
-                match seal_at(body, run, number, start).and_then(|body| Ok(seal::seal(body, &slot)?)) {
-                    Ok(sealed) => commit.puts.push(sealed),
-                    Err(e) => failed = Some(e),
-                }
-                slot = slot.next();
-            }
-            WriteDecision::Commit(Box::new(commit))
-        })?;
-        if let Some(e) = failed {
-            return Err(e);
-        }
-        done += batch;
-    }
-    Ok(())
-}
-
-/// The body as a checkpoint of another run and time.
-fn seal_at(body: &Body, run: &RunId, number: u64, start: Timestamp) -> Result<Unsealed> {
-    let mut body = body.clone();
-    body.run_id = run.clone();
-    body.snapshot_id = format!("cp_{run}_{number:07}").parse()?;
-    body.created_at = start.saturating_add(INTERVAL * i32::try_from(number)?)?;
-    body.elapsed_ms = number * 47_000;
-    body.task_summary = Some(format!("Ported module {number} to the new parser"));
-    Ok(Unsealed::new(body, true)?)
+    let start = body.created_at.saturating_sub(INTERVAL * i32::try_from(count)?)?;
+    append_checkpoints(engine, run, Profile::Session, start, count, |number| {
+        let mut body = body.clone();
+        body.run_id = run.clone();
+        body.snapshot_id = format!("cp_{run}_{number:07}").parse()?;
+        body.created_at = start.saturating_add(INTERVAL * i32::try_from(number)?)?;
+        body.elapsed_ms = number * 47_000;
+        body.task_summary = Some(format!("Ported module {number} to the new parser"));
+        Ok(body)
+    })
 }

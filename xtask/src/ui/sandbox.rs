@@ -34,11 +34,11 @@ pub(super) struct Sandbox {
 impl Sandbox {
     pub(super) fn new(milepost: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("milepost-ui-").tempdir()?;
-        let home = folder.path().canonicalize()?.join("ada");
+        let home = folder.path().canonicalize()?.join("me");
         fs::create_dir(&home)?;
         let clock = home.with_file_name("clock");
         fs::write(&clock, "+0")?;
-        fs::write(home.join(".gitconfig"), "[user]\n\tname = Ada\n\temail = ada@example.org\n")?;
+        fs::write(home.join(".gitconfig"), "[user]\n\tname = Example\n\temail = me@example.org\n")?;
         Ok(Self {
             home,
             milepost: milepost.to_owned(),

@@ -19,8 +19,14 @@ use crate::present::summary_file::{FileFormat, SummaryFileDocument};
 
 /// Number of bytes at the beginning of a file that say what it is.
 const BEGINNING: u64 = 4096;
-/// What these files contain there.
-const SIGNS: [&str; 2] = ["<meta name=\"generator\" content=\"Milepost\">", "class=\"mp-timeline\""];
+/// How these files begin, and what they contain there.
+const SIGNS: [(&str, &str); 2] = [
+    (
+        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"generator\" content=\"Milepost\">",
+        "",
+    ),
+    ("<svg ", "class=\"mp-timeline\""),
+];
 
 /// The file to write.
 pub(super) struct Target {
@@ -43,7 +49,7 @@ pub(super) fn execute(
     let content = draw(target.format, run, mp, &replaced)?;
     if !is_stdout {
         atomic::write(&target.path, content.as_bytes(), atomic::Mode::Shared)
-            .map_err(Error::file(&target.path, "write"))?;
+            .map_err(Error::file(&target.path, "written"))?;
     }
     let path = (!is_stdout).then_some(target.path);
     Ok(SummaryFileDocument::new(run.clone(), target.format, path, content, replaced.get()))
@@ -82,7 +88,8 @@ fn ensure_replaceable(path: &Path, context: &Context<'_>) -> Result<()> {
     let mut beginning = Vec::new();
     existing.take(BEGINNING).read_to_end(&mut beginning).map_err(Error::file(path, "read"))?;
     let beginning = String::from_utf8_lossy(&beginning);
-    let is_ours = beginning.is_empty() || SIGNS.iter().any(|sign| beginning.contains(sign));
+    let is_ours = beginning.is_empty()
+        || SIGNS.iter().any(|(start, sign)| beginning.starts_with(start) && beginning.contains(sign));
     let question = || format!("{} already exists. Replace it?", path.display());
     if is_ours || context.output.yes || context.output.confirm(&question()) == Some(true) {
         return Ok(());

@@ -1,5 +1,6 @@
 //! Opens the stores of all projects that this user created or trusted on this machine, several at a time. Projects
-//! whose folder is gone, and stores that are no longer trusted, are left out. Changes nothing.
+//! whose folder is gone, and stores that are no longer trusted, are left out. Those that cannot be read are reported.
+//! Changes nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,10 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use milepost::internal::store::identity::read_id;
 use milepost::internal::trust::StoreRecord;
+use milepost::store::StoreUrl;
 use milepost::{Error, Milepost};
 
 use super::Context;
+use super::store::lost_writes;
 use crate::config::Config;
 use crate::error::{CommandError, Result};
 use crate::present::Output;
@@ -80,16 +84,18 @@ impl Context<'_> {
         let (output, audience) = (Output::collecting(), self.audience);
         let (found, failed) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let read = |place: &(StoreRecord, PathBuf)| {
-            let Some(candidate) = find(&place.0, &place.1, chosen.as_deref()) else { return };
-            let Candidate { project, config } = candidate;
+            let (candidate, problem) = find(&place.0, &place.1, chosen.as_deref());
+            lock(&failed).extend(problem);
+            let Some(Candidate { project, config }) = candidate else { return };
             let context = Context::for_audience(config, &output, audience);
             let result = context.open_to_look().map_err(CommandError::from).and_then(|mp| {
                 let done = work(&project, &context, &mp)?;
-                Ok((done, mp.synced().and_then(milepost::store::SyncedStore::outage)))
+                let outage = mp.synced().and_then(milepost::store::SyncedStore::outage);
+                Ok((done, outage.or_else(|| lost_writes(&mp))))
             });
             match result {
-                Ok((done, outage)) => {
-                    if let Some(message) = outage {
+                Ok((done, problem)) => {
+                    if let Some(message) = problem {
                         lock(&failed).push(ProjectError { project: project.clone(), message });
                     }
                     lock(&found).push((project, done));
@@ -146,7 +152,7 @@ impl Context<'_> {
             return self.has_store().then(|| self.opened(CURRENT, self.open_read_only()?)).transpose();
         }
         let place = self.recorded_places().into_iter().find(|(record, root)| key(record, root) == wanted);
-        let found = place.and_then(|(record, root)| find(&record, &root, self.chosen_store().as_deref()));
+        let found = place.and_then(|(record, root)| find(&record, &root, self.chosen_store().as_deref()).0);
         let Some(Candidate { config, .. }) = found else { return Ok(None) };
         let context = Context::for_audience(config, self.output, self.audience);
         let mut source = context.store_source(false).for_long_use();
@@ -219,24 +225,61 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The settings with which a project uses a recorded store; `None` if its folder is gone, or if the store there is no
-/// longer the recorded one or no longer trusted.
-fn find(record: &StoreRecord, root: &Path, chosen: Option<&str>) -> Option<Candidate> {
+/// The settings with which a project uses a recorded store, and why it cannot be used completely. There are no settings
+/// if its folder is gone, or if the store there cannot be read, is no longer the recorded one or no longer trusted.
+fn find(
+    record: &StoreRecord,
+    root: &Path,
+    chosen: Option<&str>,
+) -> (Option<Candidate>, Option<ProjectError>) {
     if !root.is_dir() {
-        return None;
+        return (None, None);
     }
+    let project =
+        |root: &Path, store: String| KnownProject { key: key(record, root), root: root.to_owned(), store };
+    let mut message = None;
     let addresses = [chosen.map(str::to_owned), None, Some(record.store.clone())];
     let choices = addresses.into_iter().enumerate().filter(|(n, address)| *n > 0 || address.is_some());
-    choices.map(|(_, address)| Config::load_project(root, address)).find_map(|loaded| {
-        let config = loaded.ok()?;
-        let is_recorded = config.record.as_ref().is_some_and(|found| found.id == record.id);
-        (is_recorded && config.may_use_local()).then(|| Candidate {
-            project: KnownProject {
-                key: key(record, root),
-                root: config.paths.root.clone(),
-                store: config.url().to_string(),
-            },
-            config,
-        })
-    })
+    let found =
+        choices.map(|(_, address)| Config::load_project(root, address)).find_map(|loaded| match loaded {
+            Ok(config) => {
+                let is_recorded = config.record.as_ref().is_some_and(|found| found.id == record.id);
+                (is_recorded && config.may_use_local()).then(|| Candidate {
+                    project: KnownProject {
+                        key: key(record, root),
+                        ..project(&config.paths.root, config.url().to_string())
+                    },
+                    config,
+                })
+            }
+            Err(e) => {
+                message.get_or_insert_with(|| e.to_string());
+                None
+            }
+        });
+    if found.is_none() && message.is_none() {
+        message = unreadable_store(&record.store);
+    }
+    let failed =
+        message.map(|message| ProjectError { project: project(root, record.store.clone()), message });
+    (found, failed)
+}
+
+/// Why the file of a recorded store cannot be read; `None` if it does not exist, or belongs to another store.
+fn unreadable_store(address: &str) -> Option<String> {
+    let url: StoreUrl = address.parse().ok()?;
+    let about = std::fs::symlink_metadata(url.path()?).ok()?;
+    if url.scheme() == "sqlite" && !about.is_file() {
+        return Some(format!("{} is not a regular file", url.path()?.display()));
+    }
+    if url.scheme() == "sqlite" && about.len() == 0 {
+        return Some(format!("{} is empty", url.path()?.display()));
+    }
+    match read_id(&url) {
+        Ok(Some(_)) => None,
+        Ok(None) => {
+            Some(format!("the id file of {url} is missing; `milepost trust` there reviews the store"))
+        }
+        Err(e) => Some(e.to_string()),
+    }
 }

@@ -72,7 +72,7 @@ impl Overview {
             class: from.decision.class,
             detail: record.and_then(|record| record.interruption().as_ref()?.detail.clone()),
             stopped: record.map_or_else(String::new, |record| format::ago(record.updated_at(), now)),
-            lasted: format::lasting(record.map_or(0, RunRecord::total_ms) / 1000),
+            lasted: format::worked(record.map_or(0, RunRecord::total_ms)),
             sessions: record.map_or(0, |record| record.sessions()),
             doing: doing(record, tasks),
             failed: working.and_then(|working| working.failures().last()).map(describe_failure),

@@ -136,7 +136,7 @@ impl ShowDocument {
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(id.len() + 2));
         let reference = numbered(header.run_id(), header.sequence()).render(room);
         let mut text = format!("{}  {}\n", bold(id), dim(&reference));
-        let elapsed = format::lasting(body.elapsed_ms / 1000);
+        let elapsed = format::worked(body.elapsed_ms);
         let created = format!("{} ({})", format::time(body.created_at), format::ago(body.created_at, now));
         push_fields(
             &mut text,

@@ -1,14 +1,17 @@
-//! Formats values for people: ages, sizes, counts, paths, colours and wrapped text. Escapes recorded text
-//! with `escape`.
+//! Formats values for a terminal: colours, paths, times and wrapped text. Escapes recorded text with `escape`.
+//! Ages, sizes and counts are formatted by the library.
+
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-pub(crate) use milepost::internal::run::format_age as ago;
+pub(crate) use milepost::internal::humanize::{age as ago, bytes, count, counted};
 use milepost::model::PathText;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 pub(crate) use super::escape::{clean, clean_lines};
+use milepost::internal::humanize::duration;
 
 fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
@@ -102,47 +105,9 @@ pub(crate) fn path(path: &PathText) -> String {
     }
 }
 
-/// Formats a number with thousands separators.
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Formats a count with its noun, in the plural unless the count is 1.
-pub(crate) fn counted(n: u64, one: &str) -> String {
-    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
-}
-
-/// Formats a size in bytes with a binary unit.
-pub(crate) fn bytes(n: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if n < 1024 {
-        return format!("{n} B");
-    }
-    let mut size = n as f64 / 1024.0;
-    let mut unit = 0;
-    while size >= 1024.0 && unit + 1 < UNITS.len() {
-        size /= 1024.0;
-        unit += 1;
-    }
-    format!("{size:.1} {}", UNITS[unit])
-}
-
-/// Formats a duration.
-pub(crate) fn lasting(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
-    }
+/// Formats the working time of a run, in whole seconds.
+pub(crate) fn worked(ms: u64) -> String {
+    duration(Duration::from_secs(ms / 1000))
 }
 
 /// Formats a time to the second.
@@ -160,17 +125,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_000), "1,000");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(1536), "1.5 KiB");
-        assert_eq!(counted(1, "checkpoint"), "1 checkpoint");
-    }
-
-    #[test]
     fn long_paths_keep_their_end() {
         assert_eq!(shorten_path("/home/u/app/milepost.db", 40), "/home/u/app/milepost.db");
         assert_eq!(shorten_path("/home/u/app/milepost.db", 16), "…app/milepost.db");
@@ -180,16 +134,5 @@ mod tests {
     fn wrapped_text_is_aligned_with_its_start() {
         assert_eq!(wrap("one two three four five six", 4, Some(24)), "one two three four\n    five six");
         assert_eq!(wrap("one two", 4, None), "one two");
-    }
-
-    #[test]
-    fn ages_for_people() {
-        let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
-        let said = |seconds| ago(now - jiff::SignedDuration::from_secs(seconds), now);
-        assert_eq!(said(0), "just now");
-        assert_eq!(said(59), "59 s ago");
-        assert_eq!(said(200), "3 min ago");
-        assert_eq!(said(90_000), "1 d ago");
-        assert_eq!(said(-60), "in the future");
     }
 }

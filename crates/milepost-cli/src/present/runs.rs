@@ -7,7 +7,7 @@ use milepost::model::{Message, RunRecord};
 use milepost::{RunDetail, RunSummary};
 use serde::Serialize;
 
-use super::format::{ago, bold, clean, counted, lasting, push_fields, push_section, time};
+use super::format::{ago, bold, clean, counted, push_fields, push_section, time, worked};
 use super::run::{RunDocument, RunParts, owner, phase};
 use super::table::{Cell, Column, Table, cell, run, state, status};
 use super::{Document, Output, work_items};
@@ -137,8 +137,7 @@ fn page(detail: &RunDetail, messages: &[Message], width: Option<usize>, now: Tim
     };
     let working = record.working();
     let at = |then| Some(format!("{} ({})", time(then), ago(then, now)));
-    let worked =
-        format!("{} in {}", lasting(record.total_ms() / 1000), counted(record.sessions(), "session"));
+    let worked = format!("{} in {}", worked(record.total_ms()), counted(record.sessions(), "session"));
     push_fields(
         &mut text,
         width,

@@ -14,6 +14,8 @@ use crate::context::{KnownProject, ProjectError};
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
 
+/// Maximum number of characters of a query in a message.
+const SHOWN_QUERY: usize = 80;
 /// The indentation of excerpts.
 const INDENT: &str = "  ";
 
@@ -29,6 +31,9 @@ pub(crate) struct SearchDocument {
     /// Projects that could not be searched, or not completely.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<UnreadableProject>,
+    /// Whether all projects were searched.
+    #[serde(skip)]
+    is_all: bool,
     #[serde(skip)]
     home: Option<PathBuf>,
     #[serde(skip)]
@@ -78,7 +83,7 @@ impl SearchDocument {
     pub(crate) fn of_project(query: String, results: SearchResults, now: Timestamp) -> Self {
         let (more, incomplete) = (results.has_more(), results.is_incomplete());
         let hits = results.hits().iter().map(|hit| Hit::new(hit.clone(), None)).collect();
-        Self { query, hits, more, incomplete, unreadable: Vec::new(), home: None, now }
+        Self { query, hits, more, incomplete, unreadable: Vec::new(), is_all: false, home: None, now }
     }
 
     /// The hits of all projects, merged by score.
@@ -105,7 +110,7 @@ impl SearchDocument {
             hits.truncate(limit);
         }
         let unreadable = failed.into_iter().map(UnreadableProject::from).collect();
-        Self { query, hits, more, incomplete, unreadable, home, now }
+        Self { query, hits, more, incomplete, unreadable, is_all: true, home, now }
     }
 
     /// The document for an agent.
@@ -200,10 +205,12 @@ fn wrapped(line: &str, matches: &[std::ops::Range<usize>], width: Option<usize>)
 impl Document for SearchDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if self.hits.is_empty() {
+            let wider = if self.is_all { "" } else { ", or --all for all your projects" };
+            let query: String = self.query.chars().take(SHOWN_QUERY).collect();
+            let end = if query.len() < self.query.len() { "…" } else { "" };
             output.message(&format!(
-                "Nothing found for {}. Try fewer or other words, the start of a word such as `migrat*`, or --all for \
-                 all your projects",
-                self.query
+                "Nothing found for {query}{end}. Try fewer or other words, or the start of a word such as \
+                 `migrat*`{wider}"
             ));
             return Ok(());
         }

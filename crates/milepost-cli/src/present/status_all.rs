@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use milepost::internal::brief::is_unsafe;
 use milepost::internal::engine::{AssessedRun, RunGroups, RunState};
 use milepost::model::RunRecord;
 use serde::Serialize;
@@ -138,10 +139,29 @@ impl ProjectDocument {
     }
 }
 
-/// A path as a shell reads it.
+/// A path as a shell reads it. Control characters and invisible ones are escaped, so that the path can be displayed and
+/// pasted.
 pub(crate) fn shell_quote(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c);
-    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
+    if path.chars().all(is_plain) {
+        return path.to_owned();
+    }
+    if !path.contains(is_unsafe) {
+        return format!("'{}'", path.replace('\'', "'\\''"));
+    }
+    let mut quoted = String::from("$'");
+    for c in path.chars() {
+        match c {
+            '\'' | '\\' => quoted.extend(['\\', c]),
+            c if is_unsafe(c) => {
+                // Octal, because a shell could read a letter after `\x` as another digit.
+                let bytes = c.to_string().into_bytes();
+                quoted.extend(bytes.into_iter().map(|byte| format!("\\{byte:03o}")));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "'"
 }
 
 /// The root of a project for people: below the home folder, it starts with `~`.
@@ -310,7 +330,7 @@ fn is_today(at: Timestamp, now: Timestamp) -> bool {
 
 impl Document for AllStatusDocument {
     fn render(&self, output: &Output) -> Result<()> {
-        if self.projects.is_empty() {
+        if self.projects.is_empty() && self.unreadable.is_empty() {
             let text = "No projects yet. `milepost init` in a project, or its first save, adds it here.\n";
             return output.write_text(text);
         }
@@ -342,5 +362,21 @@ impl Document for AllStatusDocument {
 
     fn error(&self) -> Option<CommandError> {
         (!self.unreadable.is_empty()).then_some(CommandError::ExitOnly(Exit::Partly))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_paths_are_read_by_a_shell() {
+        assert_eq!(shell_quote("/home/me/app"), "/home/me/app");
+        assert_eq!(shell_quote("/a b/it's"), "'/a b/it'\\''s'");
+        let hostile = "/a\u{1b}[201~'; touch x\n\u{202e}\\";
+        let quoted = shell_quote(hostile);
+        assert!(!quoted.contains(is_unsafe), "{quoted}");
+        let shell = std::process::Command::new("bash").args(["-c", &format!("printf %s {quoted}")]).output();
+        assert_eq!(String::from_utf8(shell.unwrap().stdout).unwrap(), hostile);
     }
 }

@@ -129,6 +129,37 @@ fn a_damaged_store_does_not_hide_the_others() {
 }
 
 #[test]
+fn every_project_that_cannot_be_read_is_named() {
+    let projects = Projects::new();
+    let names = ["config", "empty", "folder", "id"];
+    let [config, empty, folder, id] = names.map(|name| {
+        let root = projects.add(name);
+        projects.run(&root, &["save", "--run", "r", "--no-capture", "one"]);
+        root
+    });
+    let store = |root: &Path| root.join(".git/milepost/milepost.db");
+    #[allow(clippy::disallowed_methods, reason = "the test damages the files")]
+    {
+        std::fs::write(config.join("milepost.toml"), "[[[").unwrap();
+        std::fs::write(store(&empty), "").unwrap();
+    }
+    std::fs::remove_file(store(&folder)).unwrap();
+    std::fs::create_dir(store(&folder)).unwrap();
+    std::fs::remove_file(store(&id).with_extension("db-id")).unwrap();
+    let ran = projects.env.run(&["status", "--all", "--json"]);
+    let roots: Vec<_> =
+        ran.json()["unreadable"].as_array().unwrap().iter().map(|one| one["root"].clone()).collect();
+    assert_eq!(
+        (ran.code, roots),
+        (3, vec![json!(config), json!(empty), json!(folder), json!(id)]),
+        "{ran:#?}"
+    );
+    let page = projects.env.run(&["status", "--all"]);
+    assert!(!page.stdout.contains("No projects yet"), "{page:#?}");
+    assert_eq!(projects.env.run(&["search", "--all", "one"]).code, 3);
+}
+
+#[test]
 fn without_projects_it_says_how_to_begin() {
     let env = TestEnvironment::new();
     let none = env.run(&["status", "--all"]).exits(0).stdout;

@@ -15,7 +15,9 @@ use super::run::{decisions, tasks};
 use super::{PageError, SharedState, build, error_page, open, read, tree};
 use crate::markdown;
 use crate::projects::Project;
-use crate::text::{Shown, bytes, count, counted};
+use crate::text::Shown;
+use milepost::internal::brief::is_unsafe;
+use milepost::internal::humanize::{bytes, count, counted};
 
 /// Maximum number of files and outcomes in a list.
 const LISTED: usize = 200;
@@ -50,12 +52,25 @@ pub(super) async fn answer_document(
             return Err(PageError::Invalid(message));
         }
         let text = String::from_utf8_lossy(checkpoint.bytes()).into_owned();
-        Ok(project.shown().json(&text).into_owned())
+        Ok(escape_json(&project.shown().json(&text)))
     });
     match read.await {
         Ok(text) => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response(),
         Err(error) => error_page(&error),
     }
+}
+
+/// Escapes characters of a JSON document that affect how other text is displayed. Its values stay the same.
+fn escape_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unsafe(c) && !matches!(c, '\n' | '\r' | '\t') {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| escaped.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 fn page(project: &Project, run: &RunId, sequence: u64) -> Result<Page, PageError> {

@@ -13,7 +13,8 @@ use super::parts::{command, exact_time, state};
 use super::run::failure;
 use super::{PageError, SharedState, build, open, patch};
 use crate::projects::Project;
-use crate::text::{LINE, Shown, counted, encode};
+use crate::text::{LINE, Shown, encode};
+use milepost::internal::humanize::counted;
 
 /// Maximum number of changed values on a page.
 const MAX_CHANGES: usize = 300;

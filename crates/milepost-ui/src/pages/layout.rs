@@ -73,20 +73,13 @@ impl Page {
     }
 
     fn render(&self) -> String {
-        let [style, script, icon] = assets::addresses();
         let title = make_visible(&self.title, |_| false);
+        let [_, script, _] = assets::addresses();
+        let script = html! { script src=(script) defer {} };
         let page = html! {
             (DOCTYPE)
             html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (title) " · Milepost" }
-                    link rel="stylesheet" href=(style);
-                    link rel="icon" href=(icon) type="image/svg+xml";
-                    script src=(script) defer {}
-                }
+                (head(&format!("{title} · Milepost"), script))
                 body data-live=[self.live.as_ref().map(|live| &live.0)] data-version=[self.live.as_ref().map(|live| live.1.to_string())] {
                     a.skip href="#content" { "Skip to content" }
                     header.top {
@@ -149,19 +142,13 @@ pub(crate) fn error_page(error: &PageError) -> Response {
 
 /// A page with one message, without navigation. With an address, the browser opens that page at once.
 pub(crate) fn message_page(title: &str, text: &str, next: Option<&str>) -> String {
-    let [style, _, icon] = assets::addresses();
-    let refresh = next.map(|next| format!("0; url={next}"));
+    let refresh = html! {
+        @if let Some(next) = next { meta http-equiv="refresh" content=(format!("0; url={next}")); }
+    };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                @if let Some(refresh) = refresh { meta http-equiv="refresh" content=(refresh); }
-                title { (title) }
-                link rel="stylesheet" href=(style);
-                link rel="icon" href=(icon) type="image/svg+xml";
-            }
+            (head(title, refresh))
             body { main.message {
                 h1 { (title) }
                 p { (text) }
@@ -170,6 +157,22 @@ pub(crate) fn message_page(title: &str, text: &str, next: Option<&str>) -> Strin
         }
     };
     page.into_string()
+}
+
+/// The head of a page, with elements that only this page has.
+fn head(title: &str, more: Markup) -> Markup {
+    let [style, _, icon] = assets::addresses();
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            link rel="stylesheet" href=(style);
+            link rel="icon" href=(icon) type="image/svg+xml";
+            (more)
+        }
+    }
 }
 
 /// The address of a project.

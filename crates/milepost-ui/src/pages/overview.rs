@@ -11,7 +11,8 @@ use super::parts::{state, time};
 use super::{PageError, SharedState, build};
 use crate::live::Version;
 use crate::projects::{Overview, OverviewRun};
-use crate::text::{Shown, counted};
+use crate::text::Shown;
+use milepost::internal::humanize::counted;
 
 /// Maximum number of runs that are shown in a group.
 const MAX_RUNS: usize = 50;
@@ -71,7 +72,7 @@ fn runs_table(runs: &[OverviewRun], shown: Shown<'_>, now: Timestamp) -> Markup 
                         th scope="row" { a href=(run_address(&run.project, &run.run)) { (run.run) } }
                         td { (state(run.state)) @if !run.why.is_empty() { " " span.why { (shown.line(&run.why)) } } }
                         td.about { bdi { (shown.line(&run.about)) } }
-                        td { a href=(project_address(&run.project)) title=(run.root) { (shown.line(folder(&run.root))) } }
+                        td { a href=(project_address(&run.project)) title=(shown.line(&run.root)) { (shown.line(folder(&run.root))) } }
                         td.when { @if let Some(at) = run.updated_at { (time(at, now)) } }
                         td { button.copy type="button" data-copy=(run.next) title=(run.next)
                             aria-label=(format!("Copy {}", run.next)) { "Copy" } }

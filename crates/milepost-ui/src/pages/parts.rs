@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use milepost::internal::run::format_age;
+use milepost::internal::humanize::age;
 
 use crate::text::local_time;
 
 /// A time: how long ago it was, and the exact time as a tooltip.
 pub(super) fn time(at: Timestamp, now: Timestamp) -> Markup {
-    html! { time datetime=(at) title=(local_time(at)) { (format_age(at, now)) } }
+    html! { time datetime=(at) title=(local_time(at)) { (age(at, now)) } }
 }
 
 /// A time in full.

@@ -14,7 +14,8 @@ use super::timeline::{self, TimelineView};
 use super::{PageError, SharedState, build, fragment, open, read};
 use crate::live::Watched;
 use crate::projects::Project;
-use crate::text::{Shown, count, counted, encode};
+use crate::text::{Shown, encode};
+use milepost::internal::humanize::{count, counted};
 
 /// Number of checkpoints on a page.
 const PAGE_ROWS: usize = 100;

@@ -12,7 +12,8 @@ use super::parts::{fact, state, time};
 use super::{PageError, SharedState, build, open};
 use crate::live::{Version, Watched};
 use crate::projects::Project;
-use crate::text::{count, encode};
+use crate::text::{encode, make_visible};
+use milepost::internal::humanize::count;
 
 /// Number of runs on a page.
 const PAGE_ROWS: usize = 100;
@@ -55,13 +56,13 @@ fn page(project: &Project, query: &RunsQuery, version: Version) -> Result<Page, 
     let rows: Vec<_> = runs.iter().skip(number * PAGE_ROWS).take(PAGE_ROWS).collect();
     let address = project_address(&project.key);
     let content = html! {
-        h1 { bdi { (project.name) } }
+        h1 { bdi { (make_visible(&project.name, |_| false)) } }
         @if let Some(why) = &project.untrusted {
             p.warning { "This store is not trusted: " (why) ". " code { "milepost trust" } " reviews and trusts it." }
         }
         dl.facts {
-            (fact("Folder", project.root.to_string_lossy()))
-            (fact("Store", &project.store))
+            (fact("Folder", make_visible(&project.root.to_string_lossy(), |_| false)))
+            (fact("Store", make_visible(&project.store, |_| false)))
             (fact("Runs", count(runs.len() as u64)))
         }
         nav.filters aria-label="States" {

@@ -12,7 +12,8 @@ use super::overview::folder;
 use super::parts::time;
 use super::{PageError, SharedState, open, read};
 use crate::projects::UnreadableProject;
-use crate::text::{Shown, counted, make_visible};
+use crate::text::{Shown, make_visible};
+use milepost::internal::humanize::counted;
 
 /// Number of hits on a page.
 const MAX_HITS: usize = 50;
@@ -99,7 +100,7 @@ fn page(state: &SharedState, parameters: &SearchParameters) -> Result<Page, Page
             label { "Where"
                 select name="project" {
                     option value="" { "all projects" }
-                    @if let Some(project) = &projects { option value=(project.key) selected { (project.name) } }
+                    @if let Some(project) = &projects { option value=(project.key) selected { (make_visible(&project.name, |_| false)) } }
                 }
             }
             button type="submit" { "Search" }

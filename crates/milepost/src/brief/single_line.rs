@@ -5,16 +5,19 @@
 use std::borrow::Cow;
 
 /// Whether a character affects how other text is displayed: control characters (C0, DEL, C1), marks that
-/// change the text direction, line and paragraph separators, the byte order mark, and invisible tag
-/// characters.
+/// change the text direction, line and paragraph separators, the byte order mark, and invisible characters.
+/// Characters that join others, as in emoji, are safe.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
-            '\u{61c}'
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{200b}'
                 | '\u{200e}'
                 | '\u{200f}'
                 | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2064}'
                 | '\u{2066}'..='\u{2069}'
                 | '\u{feff}'
                 | '\u{e0000}'..='\u{e007f}'

@@ -46,6 +46,17 @@ const MAX_ROUNDS: usize = 8;
 /// Draft members that are never redacted: they contain values fixed by the contract, and ids of the store.
 const CONTRACT_MEMBERS: [&str; 6] = ["outcomes_dropped", "parent", "redacted", "run_id", "source", "status"];
 
+/// Removes the last word of a text that was cut, because the beginning of a secret is not recognised. Secrets consist of
+/// ASCII characters, so text in other scripts can be cut anywhere.
+pub fn without_cut_word(text: &str) -> &str {
+    text.trim_end_matches(|c: char| c.is_ascii() && !c.is_ascii_whitespace())
+}
+
+/// Removes the first word of a text whose beginning was cut off, for the same reason.
+pub(crate) fn without_first_cut_word(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii() && !c.is_ascii_whitespace())
+}
+
 fn format_mark(rule: &str) -> String {
     format!("{MARK}{rule}]")
 }

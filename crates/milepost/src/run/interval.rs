@@ -1,9 +1,7 @@
-//! Formats durations and ages for display, and recommends capture intervals for sessions.
+//! Formats durations, and recommends capture intervals for sessions.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-use jiff::Timestamp;
 
 /// Formats a duration for display: `1h 30m`, `1m 30s`, `5s`.
 pub fn format_duration(duration: Duration) -> String {
@@ -12,19 +10,6 @@ pub fn format_duration(duration: Duration) -> String {
         (0, 0) => format!("{seconds}s"),
         (0, minutes) => format!("{minutes}m {}s", seconds % 60),
         (hours, minutes) => format!("{hours}h {}m", minutes % 60),
-    }
-}
-
-/// Formats how long ago `then` was: `just now`, `40 s ago`, `3 d ago`.
-#[cfg_attr(feature = "internal", visibility::make(pub))]
-pub(crate) fn format_age(then: Timestamp, now: Timestamp) -> String {
-    match u64::try_from(now.duration_since(then).as_secs()) {
-        Err(_) => "in the future".to_owned(),
-        Ok(0..5) => "just now".to_owned(),
-        Ok(s @ 5..60) => format!("{s} s ago"),
-        Ok(s @ 60..3600) => format!("{} min ago", s / 60),
-        Ok(s @ 3600..86_400) => format!("{} h ago", s / 3600),
-        Ok(s) => format!("{} d ago", s / 86_400),
     }
 }
 

@@ -15,8 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-#[cfg(feature = "internal")]
-pub use interval::format_age;
 pub use interval::{format_duration, recommended_interval};
 pub use open::RunBuilder;
 pub use session::{Session, SessionEvent, SessionOptions};

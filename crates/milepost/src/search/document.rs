@@ -89,8 +89,8 @@ struct Documents(Vec<Document>);
 
 impl Documents {
     fn add(&mut self, origin: Origin, at: Option<Timestamp>, text: &str) {
-        for part in parts(text) {
-            self.0.push(Document { origin, at, text: part.to_owned() });
+        if !text.trim().is_empty() {
+            self.0.push(Document { origin, at, text: text.to_owned() });
         }
     }
 
@@ -191,8 +191,9 @@ pub(crate) fn of_record(record: &RunRecord) -> Vec<Document> {
     all.0
 }
 
-/// Splits a text at lines, and before headings. A short text is one part.
-fn parts(text: &str) -> Vec<&str> {
+/// Splits a redacted text at lines, and before headings. A short text is one part. Parts of a text are not redacted on
+/// their own, because a secret can be longer than a part.
+pub(crate) fn parts(text: &str) -> Vec<&str> {
     let text = &text[..text.floor_char_boundary(LONGEST_TEXT)];
     let mut parts = Vec::new();
     let (mut start, mut end) = (0, 0);

@@ -63,9 +63,11 @@ fn push_word(tokens: &mut Vec<Token>, text: &str, range: Range<usize>) {
     let parts = identifier_parts(word);
     for part in &parts {
         let range = range.start + part.start..range.start + part.end;
-        let text = fold(&text[range.clone()]);
+        let text_of_part = &text[range.clone()];
+        let text = fold(text_of_part);
         if !text.is_empty() {
-            tokens.push(Token { range, stem: stem(&text), text, kind: TokenKind::Word });
+            let stem = folded_stem(text_of_part, &text);
+            tokens.push(Token { range, stem, text, kind: TokenKind::Word });
         }
     }
     if parts.len() > 1 {
@@ -101,6 +103,19 @@ fn identifier_parts(word: &str) -> Vec<Range<usize>> {
         parts.push(start..word.len());
     }
     parts
+}
+
+/// The folded stem of a word; `None` if it is the folded word itself. Accents distinguish endings in some languages, so
+/// that they are removed after the ending.
+fn folded_stem(word: &str, folded: &str) -> Option<String> {
+    let stem = if word.is_ascii() {
+        stem(folded)
+    } else {
+        let lower: String =
+            word.nfc().flat_map(char::to_lowercase).map(|c| if c == 'ё' { 'е' } else { c }).collect();
+        stem(cut(&lower)).map(|stem| fold(&stem))
+    };
+    stem.filter(|stem| stem != folded && !stem.is_empty())
 }
 
 /// Lower case, without accents and with the usual spelling of letters that have several.

@@ -153,3 +153,23 @@ fn a_query_needs_a_word_and_newer_texts_win_ties() {
     let one = mp.search(&SearchQuery::new("walrus").limit(1)).unwrap();
     assert!(one.hits().len() == 1 && one.has_more());
 }
+
+/// A secret can be longer than the parts into which a long text is split.
+#[test]
+fn a_secret_at_the_end_of_a_part_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let mp = open(Kind::Sqlite, dir.path());
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    for (n, length) in (4_050..4_100).enumerate() {
+        save(&mp, "a", &format!("walrus{n} {} {token} tail", "x".repeat(length)));
+    }
+    let jwt = format!("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.{}.c2lnbmF0dXJl", "eyJzdWIiOiIx".repeat(400));
+    save(&mp, "a", &format!("walrus {jwt}"));
+    assert!(!find(&mp, "walrus").is_empty());
+    drop(mp);
+    let bytes = std::fs::read(index(Kind::Sqlite, dir.path())).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
+    for part in [&token[..16], &token[24..], "eyJzdWIiOiIxeyJzdWIiOiIx"] {
+        assert!(!text.contains(part), "{part}");
+    }
+}

@@ -85,7 +85,7 @@ pub(crate) fn serve(args: &UiArgs, global: &Global, output: &Output) -> Result<(
 fn loopback(text: &str) -> Result<IpAddr> {
     let address = if text == "localhost" { Ok(IpAddr::from([127, 0, 0, 1])) } else { text.parse::<IpAddr>() };
     match address {
-        Ok(address) if address.is_loopback() => Ok(address),
+        Ok(address) if address.to_canonical().is_loopback() => Ok(address.to_canonical()),
         Ok(_) => Err(CommandError::usage(format!(
             "--listen {text}: other machines could reach this address"
         ))

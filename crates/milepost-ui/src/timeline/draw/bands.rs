@@ -6,8 +6,9 @@ use milepost::model::InterruptionKind;
 
 use super::super::chart::Chart;
 use super::super::layout::{MergedBand, merge_bands};
-use super::super::text::{between, counted, duration, pixels, short_count, zone_name};
+use super::super::text::{between, pixels, short_count, zone_name};
 use super::{Drawing, number};
+use milepost::internal::humanize::{counted, duration};
 
 impl Drawing<'_> {
     pub(super) fn sessions(&mut self) {

@@ -9,8 +9,9 @@ use super::super::Link;
 use super::super::chart::{Mark, MarkKind};
 use super::super::layout::{Group, group};
 use super::super::shapes::{FLAG, shape};
-use super::super::text::{between, counted, grouped, pixels, short_count, shorten};
+use super::super::text::{between, pixels, short_count, shorten};
 use super::{Drawing, MARGIN, full_time, number};
+use milepost::internal::humanize::{count, counted};
 
 impl Drawing<'_> {
     pub(super) fn checkpoint_note(&self) -> String {
@@ -90,15 +91,15 @@ impl Drawing<'_> {
     fn group_label(&self, group: &Group<'_>) -> String {
         let kinds = count_kinds(group.marks);
         let kinds: Vec<_> =
-            kinds.iter().map(|(kind, count)| format!("{} {}", grouped(*count), kind.names().1)).collect();
+            kinds.iter().map(|(kind, marks)| format!("{} {}", count(*marks), kind.names().1)).collect();
         let zone = &self.options.time_zone;
         let times =
             group.period().map(|(from, to)| format!("{} – {}", full_time(from, zone), full_time(to, zone)));
         // The label must contain the number that is visible.
-        let count = short_count(group.marks.len());
-        let is_said = kinds.len() == 1 && count == grouped(group.marks.len() as u64);
-        let count = if is_said { String::new() } else { format!("{count} marks: ") };
-        format!("{}, {count}{}", times.unwrap_or_default(), kinds.join(", "))
+        let number = short_count(group.marks.len());
+        let is_said = kinds.len() == 1 && number == count(group.marks.len() as u64);
+        let marks = if is_said { String::new() } else { format!("{number} marks: ") };
+        format!("{}, {marks}{}", times.unwrap_or_default(), kinds.join(", "))
     }
 }
 

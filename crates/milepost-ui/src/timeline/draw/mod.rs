@@ -11,10 +11,11 @@ use maud::{Markup, PreEscaped, html};
 use super::axis::Axis;
 use super::chart::{Chart, MarkKind};
 use super::shapes::FLAG;
-use super::text::{between, counted, duration, grouped, pixels, shorten};
+use super::text::{between, pixels, shorten};
 use super::ticks::{Tick, ticks};
 use super::{MAX_BYTES, STYLE, TimelineOptions};
 use marks::mark_shape;
+use milepost::internal::humanize::{count, counted, duration};
 
 /// Whether a timeline is part of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,13 +162,13 @@ impl<'a> Drawing<'a> {
     }
 
     /// A caption on the left, and a note on the right. Moves to the beginning of the lane.
-    fn caption(&mut self, name: &str, count: Option<usize>, note: &str) {
+    fn caption(&mut self, name: &str, entries: Option<usize>, note: &str) {
         let y = number(self.y + 14.0);
         let right = number(self.width - MARGIN);
         let markup = html! {
             text class="mp-caption" x=(number(MARGIN)) y=(y) {
                 (name)
-                @if let Some(count) = count { tspan class="mp-number" dx="6" { (grouped(count as u64)) } }
+                @if let Some(entries) = entries { tspan class="mp-number" dx="6" { (count(entries as u64)) } }
             }
             @if !note.is_empty() {
                 text class="mp-muted" x=(right) y=(y) text-anchor="end" { (note) }

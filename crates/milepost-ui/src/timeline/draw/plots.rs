@@ -3,8 +3,8 @@
 use maud::html;
 
 use super::super::layout::columns;
-use super::super::text::{bytes, grouped};
 use super::{Drawing, MARGIN, number};
+use milepost::internal::humanize::{bytes, count};
 
 impl Drawing<'_> {
     pub(super) fn memory(&mut self) {
@@ -45,7 +45,7 @@ impl Drawing<'_> {
         let Some(most) = columns.iter().map(|column| column.value).max().filter(|most| *most > 0) else {
             return;
         };
-        self.caption("Changed files", None, &format!("at most {}", grouped(most)));
+        self.caption("Changed files", None, &format!("at most {}", count(most)));
         let (top, height) = (self.y, 36.0);
         let mut path = String::new();
         for (index, column) in columns.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Drawing<'_> {
         let bottom = number(top + height);
         let markup = html! {
             g class="mp-files" {
-                title { "Changed files, at most " (grouped(most)) }
+                title { "Changed files, at most " (count(most)) }
                 path class="mp-bars" d=(path) {}
             }
             path class="mp-line" d=(format!("M{} {bottom}H{}", number(MARGIN), number(self.width - MARGIN))) {}

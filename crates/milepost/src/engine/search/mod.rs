@@ -134,20 +134,18 @@ impl Milepost {
             let (checkpoint, sequence) = entry.unzip();
             Some(Place { checkpoint, sequence, is_own, about: about.clone() })
         };
-        if found.last == 0 {
-            return Ok(place(None));
-        }
         // The newest existing checkpoint that contains the text.
-        let after = Cursor { sequence: found.last.saturating_add(1), stamp: u64::MAX };
-        let query = HeaderQuery::default().run(&found.run).after(after).limit(INTACT_AMONG);
-        let rows = self.store.headers(&query)?;
-        let entry = rows.into_iter().filter_map(Row::intact).map(|entry| entry.header).next();
-        let entry = entry.filter(|header| (found.first..=found.last).contains(&header.sequence));
-        match entry {
-            Some(header) => Ok(place(Some((header.snapshot_id, header.sequence)))),
-            None if found.origin.is_of_run() => Ok(place(None)),
-            None => Ok(None),
+        for (first, last) in found.spans.newest_first() {
+            let after = Cursor { sequence: last.saturating_add(1), stamp: u64::MAX };
+            let query = HeaderQuery::default().run(&found.run).after(after).limit(INTACT_AMONG);
+            let rows = self.store.headers(&query)?;
+            let header = rows.into_iter().filter_map(Row::intact).map(|entry| entry.header).next();
+            if let Some(header) = header.filter(|header| header.sequence >= first) {
+                return Ok(place(Some((header.snapshot_id, header.sequence))));
+            }
         }
+        let outlives_checkpoints = found.spans.is_empty() || found.origin.is_of_run();
+        Ok(outlives_checkpoints.then(|| place(None)).flatten())
     }
 
     /// Removes what hits no longer found in the store from the index. Failures do no harm: the next search finds the same.

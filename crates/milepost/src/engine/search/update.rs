@@ -10,7 +10,7 @@ use super::{Failure, Milepost};
 use crate::Error;
 use crate::model::{Body, Message, RunId, RunRecord};
 use crate::parallel;
-use crate::redact::AllowList;
+use crate::redact::{AllowList, without_cut_word};
 use crate::seal::Header;
 use crate::search::document::{self, Document};
 use crate::search::index::{IndexedRun, PreparedRun, RunUpdate, SearchIndex};
@@ -20,6 +20,8 @@ use crate::store::{CheckpointEntry, Cursor, HeaderQuery, Row, RunQuery, RunRow, 
 const BATCH: usize = 512;
 /// Number of runs that are listed at a time to find those that changed.
 const RUNS: usize = 32;
+/// Maximum number of bytes of a text that are redacted.
+const MAX_TEXT: usize = 1 << 20;
 /// Maximum number of redacted texts that are remembered while runs are read.
 const REMEMBERED: usize = 50_000;
 
@@ -45,15 +47,21 @@ struct Redactor<'a> {
 }
 
 impl Redactor<'_> {
-    /// Adds a document to a run, redacted.
+    /// Adds a document to a run, redacted and then split.
     fn add(&mut self, prepared: &mut PreparedRun, document: &Document, at: Timestamp, sequence: u64) {
         if self.known.len() > REMEMBERED {
             self.known.clear();
         }
-        let redacted = self.known.entry(blake3::hash(document.text.as_bytes()));
-        let redacted = redacted.or_insert_with(|| self.allow.redact_text(&document.text));
+        let mut text = document.text.as_str();
+        if text.len() > MAX_TEXT {
+            text = without_cut_word(&text[..text.floor_char_boundary(MAX_TEXT)]);
+        }
+        let redacted = self.known.entry(blake3::hash(text.as_bytes()));
+        let redacted = redacted.or_insert_with(|| self.allow.redact_text(text));
         let at = document.at.unwrap_or(at).as_millisecond();
-        prepared.add(document.origin, at, sequence, redacted.as_deref().unwrap_or(&document.text));
+        for part in document::parts(redacted.as_deref().unwrap_or(text)) {
+            prepared.add(document.origin, at, sequence, part);
+        }
     }
 }
 
@@ -238,6 +246,7 @@ impl Milepost {
                 .map(|about| redactor.allow.redact_text(&about).unwrap_or(about)),
         };
         let mut prepared = PreparedRun::new(update, run.before.clone());
+        prepared.after = after;
         for checkpoint in &read {
             let (at, sequence) = (checkpoint.header.created_at, checkpoint.header.sequence);
             prepared.checkpoints.push((sequence, at.as_millisecond()));

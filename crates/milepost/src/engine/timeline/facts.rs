@@ -11,6 +11,7 @@ use super::super::lookup::LARGE_PAGE;
 use super::super::summary::{FailedOutcome, changed_paths};
 use crate::failures::{OpenFailures, is_failure};
 use crate::model::{Body, Outcome, OutcomeResult, RunId};
+use crate::redact::without_first_cut_word;
 use crate::store::{CheckpointEntry, Cursor, HeaderQuery, Row};
 use crate::{Error, parallel};
 
@@ -245,6 +246,9 @@ impl RunFacts {
 /// An outcome without all but the end of its output.
 fn shortened(mut outcome: Outcome) -> Outcome {
     let start = outcome.summary.len().saturating_sub(MAX_OUTPUT);
-    outcome.summary.drain(..outcome.summary.ceil_char_boundary(start));
+    if start > 0 {
+        let end = &outcome.summary[outcome.summary.ceil_char_boundary(start)..];
+        outcome.summary = without_first_cut_word(end).to_owned();
+    }
     outcome
 }

@@ -24,6 +24,7 @@ use crate::failures::is_failure;
 use crate::model::{
     CheckpointId, InterruptionKind, Message, OutcomeResult, Phase, RunId, Source, Status, closed_enum,
 };
+use crate::redact::without_cut_word;
 use crate::resume::RunState;
 use crate::seal::Header;
 use crate::store::{CheckpointEntry, Damage, HeaderQuery, Row};
@@ -321,8 +322,7 @@ fn first_line(text: &str) -> String {
     match line.char_indices().nth(MAX_TEXT) {
         None => line.to_owned(),
         Some((end, _)) => {
-            let end = line[..end].rfind(char::is_whitespace).unwrap_or(end);
-            format!("{}…", line[..end].trim_end())
+            format!("{}…", without_cut_word(&line[..end]).trim_end())
         }
     }
 }
@@ -330,8 +330,7 @@ fn first_line(text: &str) -> String {
 /// The summary of a header. If the header cut it off, its last word is left out for the same reason.
 fn header_summary(summary: &str) -> String {
     let is_cut = summary.chars().count() >= Header::SUMMARY;
-    let whole =
-        if is_cut { summary.rfind(char::is_whitespace).unwrap_or(summary.len()) } else { summary.len() };
-    let line = first_line(&summary[..whole]);
-    if whole < summary.len() && !line.ends_with('…') { format!("{line}…") } else { line }
+    let whole = if is_cut { without_cut_word(summary) } else { summary };
+    let line = first_line(whole);
+    if whole.len() < summary.len() && !line.ends_with('…') { format!("{line}…") } else { line }
 }

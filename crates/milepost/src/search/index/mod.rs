@@ -4,6 +4,7 @@
 
 mod file;
 mod read;
+mod spans;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub(crate) use self::write::{IndexedRun, PreparedRun, RunUpdate};
 use crate::database;
 
 /// The version of the tables, and of the rules by which texts are split and folded.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// Identifies the file as an index of Milepost.
 const APPLICATION_ID: i64 = 0x6d70_7372;
 /// How long to wait for another process that commits.
@@ -50,8 +51,7 @@ CREATE TABLE document (
     run_n  INTEGER NOT NULL,
     origin INTEGER NOT NULL,
     at     INTEGER NOT NULL,
-    first  INTEGER NOT NULL,
-    last   INTEGER NOT NULL,
+    spans  TEXT NOT NULL,
     digest BLOB NOT NULL
 ) STRICT;
 
@@ -98,7 +98,10 @@ impl From<rusqlite::Error> for IndexError {
                 Self::NoFullText
             }
             rusqlite::Error::SqliteFailure(code, _) => match code.code {
-                Code::DatabaseCorrupt | Code::NotADatabase => Self::Unusable(error.to_string()),
+                // FTS5 reports damage of its own tables with the general code.
+                Code::DatabaseCorrupt | Code::NotADatabase | Code::Unknown => {
+                    Self::Unusable(error.to_string())
+                }
                 Code::DatabaseBusy | Code::DatabaseLocked => Self::Busy,
                 Code::CannotOpen | Code::ReadOnly | Code::PermissionDenied => {
                     Self::Io(std::io::Error::other(error.to_string()))
@@ -107,6 +110,7 @@ impl From<rusqlite::Error> for IndexError {
             },
             // A value of another type than the tables have.
             rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::Utf8Error(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..) => Self::Unusable(error.to_string()),
             _ => Self::Sqlite(error),

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension as _, ToSql};
 
+use super::spans::Spans;
 use super::write::number;
 use super::{IndexError, SearchIndex};
 use crate::model::RunId;
@@ -34,9 +35,8 @@ pub(crate) struct Found {
     pub(crate) run: RunId,
     pub(crate) origin: Origin,
     pub(crate) at: Timestamp,
-    /// The first and the last checkpoint that contain it; 0 for none.
-    pub(crate) first: u64,
-    pub(crate) last: u64,
+    /// The checkpoints that contain it.
+    pub(crate) spans: Spans,
     pub(crate) score: f64,
     pub(crate) excerpt: String,
     pub(crate) matches: Vec<std::ops::Range<usize>>,
@@ -55,8 +55,7 @@ struct Candidate {
     run: String,
     origin: Origin,
     at: i64,
-    first: u64,
-    last: u64,
+    spans: String,
     about: Option<String>,
     agent: Option<String>,
 }
@@ -121,11 +120,14 @@ pub(crate) fn search<E: From<IndexError>>(
         b_rank.score.total_cmp(&a_rank.score).then(b.at.cmp(&a.at)).then(b.n.cmp(&a.n))
     });
     let mut shown: HashMap<String, Vec<HashSet<String>>> = HashMap::new();
+    // A run that continues another one inherits its notes and decisions, with their times.
+    let mut shown_texts: HashSet<(i64, i64, String)> = HashSet::new();
     for (candidate, text, rank) in ranked {
         let earlier = shown.entry(candidate.run.clone()).or_default();
         let words: HashSet<String> =
             tokenize(&text).into_iter().take(COMPARED).map(|token| token.text).collect();
-        if earlier.iter().any(|other| is_same(other, &words)) {
+        let identity = (candidate.origin as i64, candidate.at, text.clone());
+        if shown_texts.contains(&identity) || earlier.iter().any(|other| is_same(other, &words)) {
             continue;
         }
         let Ok(run) = candidate.run.parse() else { continue };
@@ -134,8 +136,7 @@ pub(crate) fn search<E: From<IndexError>>(
             run,
             origin: candidate.origin,
             at: Timestamp::from_millisecond(candidate.at).unwrap_or_default(),
-            first: candidate.first,
-            last: candidate.last,
+            spans: Spans::parse(&candidate.spans)?,
             score: rank.score,
             excerpt: text,
             matches,
@@ -143,7 +144,10 @@ pub(crate) fn search<E: From<IndexError>>(
             agent: candidate.agent,
         };
         match accept(found)? {
-            Verdict::Shown => earlier.push(words),
+            Verdict::Shown => {
+                earlier.push(words);
+                shown_texts.insert(identity);
+            }
             Verdict::Skipped => {}
             Verdict::Enough => break,
         }
@@ -242,7 +246,7 @@ impl SearchIndex {
     ) -> Result<Vec<Candidate>, IndexError> {
         let limit = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
         let order = if order == Order::Best { "bm25(word, 1.0, 0.8), " } else { "" };
-        let columns = "d.n, r.id, d.origin, d.at, d.first, d.last, r.about, r.agent";
+        let columns = "d.n, r.id, d.origin, d.at, d.spans, r.about, r.agent";
         // Without conditions, only the chosen documents are looked up in the other tables.
         let sql = if filter.conditions.is_empty() {
             format!(
@@ -270,10 +274,9 @@ impl SearchIndex {
                 run: row.get(1)?,
                 origin,
                 at: row.get(3)?,
-                first: number(row, 4)?,
-                last: number(row, 5)?,
-                about: row.get(6)?,
-                agent: row.get(7)?,
+                spans: row.get(4)?,
+                about: row.get(5)?,
+                agent: row.get(6)?,
             });
         }
         Ok(candidates)

@@ -28,7 +28,12 @@ fn add(index: &mut SearchIndex, run: &str, texts: &[(Origin, u64, &str)]) {
     let before = index.indexed_run(&id).unwrap();
     let stamp = before.as_ref().map_or(1, |before| before.stamp + 1);
     let sequence = texts.iter().map(|(_, sequence, _)| *sequence).max().unwrap_or_default();
+    let after = before.as_ref().map_or(0, |before| before.sequence);
     let mut run = prepared(run, state(stamp, sequence), before);
+    run.after = after;
+    let new: std::collections::BTreeSet<u64> =
+        texts.iter().map(|text| text.1).filter(|n| *n > after).collect();
+    run.checkpoints = new.into_iter().map(|sequence| (sequence, 1_000)).collect();
     for (origin, sequence, text) in texts {
         run.add(*origin, 1_000, *sequence, text);
     }
@@ -57,7 +62,7 @@ fn texts_are_found_and_stored_once() {
     add(&mut index, "a", &[(Origin::Decision, 2, "use a token bucket"), (Origin::Summary, 2, "middle")]);
     let found = find(&index, &SearchQuery::new("buckets"));
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].first, found[0].last), (1, 2));
+    assert_eq!(found[0].spans.to_string(), "1-2");
     assert_eq!(&found[0].excerpt[found[0].matches[0].clone()], "bucket");
     assert_eq!(excerpts(&index, "token -bucket"), Vec::<String>::new());
     assert_eq!(excerpts(&index, "\"bucket token\""), Vec::<String>::new());
@@ -74,6 +79,30 @@ fn every_substring_of_a_text_without_spaces_is_found() {
         for part in chars[..6].windows(length) {
             assert_eq!(excerpts(&index, &part.iter().collect::<String>()), [text]);
         }
+    }
+}
+
+#[test]
+fn a_text_is_removed_with_the_checkpoints_that_contain_it() {
+    let mut index = SearchIndex::in_memory("").unwrap();
+    add(&mut index, "a", &[(Origin::Summary, 1, "kryptonite"), (Origin::Summary, 2, "other")]);
+    add(&mut index, "a", &[(Origin::Summary, 3, "kryptonite"), (Origin::Summary, 4, "last")]);
+    assert_eq!(find(&index, &SearchQuery::new("kryptonite"))[0].spans.to_string(), "1-1 3-3");
+    index.retain_checkpoints(&"a".parse().unwrap(), &[2, 4]).unwrap();
+    assert_eq!(excerpts(&index, "kryptonite"), Vec::<String>::new());
+    assert_eq!(excerpts(&index, "other"), ["other"]);
+}
+
+#[test]
+fn damage_within_the_tables_makes_an_index_unusable() {
+    for damage in ["UPDATE content SET text = CAST(x'ff' AS TEXT)", "UPDATE document SET spans = 'x'"] {
+        let mut index = SearchIndex::in_memory("").unwrap();
+        add(&mut index, "a", &[(Origin::Summary, 1, "kryptonite")]);
+        index.connection.execute_batch(damage).unwrap();
+        let visibility = Visibility { hides_foreign: false, now: jiff::Timestamp::UNIX_EPOCH };
+        let query = SearchQuery::new("kryptonite");
+        let result = search::<IndexError>(&index, &query, &visibility, &mut |_| Ok(Verdict::Shown));
+        assert!(matches!(result, Err(IndexError::Unusable(_))), "{damage}: {result:?}");
     }
 }
 

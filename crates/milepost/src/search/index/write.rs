@@ -1,10 +1,11 @@
 //! Adds the texts of runs to an index and removes them. Each call is one transaction. The same text of a run is
-//! stored once, with the first and the last checkpoint that contain it.
+//! stored once, with the checkpoints that contain it.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, named_params, params};
 
+use super::spans::Spans;
 use super::{IndexError, SearchIndex};
 use crate::model::RunId;
 use crate::search::document::Origin;
@@ -36,13 +37,12 @@ pub(crate) struct RunUpdate {
     pub(crate) about: Option<String>,
 }
 
-/// A redacted text, and the checkpoints that contain it (0 for none).
+/// A redacted text, and the checkpoints that contain it.
 #[derive(Debug, Clone)]
 struct Entry {
     origin: Origin,
     at: i64,
-    first: u64,
-    last: u64,
+    spans: Spans,
     text: String,
 }
 
@@ -57,12 +57,14 @@ pub(crate) struct PreparedRun {
     pub(crate) remaining: Option<Vec<u64>>,
     /// New checkpoints: number and time. Earlier texts without a checkpoint belong to the next one.
     pub(crate) checkpoints: Vec<(u64, i64)>,
+    /// The last checkpoint that the index already has.
+    pub(crate) after: u64,
     entries: HashMap<Digest, Entry>,
 }
 
 impl PreparedRun {
     pub(crate) fn new(update: RunUpdate, before: Option<IndexedRun>) -> Self {
-        Self { update, before, remaining: None, checkpoints: Vec::new(), entries: HashMap::new() }
+        Self { update, before, remaining: None, checkpoints: Vec::new(), after: 0, entries: HashMap::new() }
     }
 
     /// Adds a redacted text. `sequence` is 0 if no checkpoint contains it.
@@ -71,22 +73,19 @@ impl PreparedRun {
         hasher.update(origin.as_str().as_bytes()).update(b"\n").update(text.as_bytes());
         let mut digest = Digest::default();
         hasher.finalize_xof().fill(&mut digest);
+        let before = self.checkpoints.iter().rev().find(|(before, _)| *before < sequence);
+        let previous = before.map_or(self.after, |(before, _)| *before);
         let entry = self.entries.entry(digest).or_insert_with(|| Entry {
             origin,
             at,
-            first: sequence,
-            last: sequence,
+            spans: Spans::default(),
             text: text.to_owned(),
         });
         entry.at = entry.at.min(at);
-        (entry.first, entry.last) = merged((entry.first, entry.last), (sequence, sequence));
+        if sequence > 0 {
+            entry.spans.add(sequence, previous);
+        }
     }
-}
-
-/// The range that contains both ranges of sequence numbers; 0 stands for none.
-fn merged(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
-    let first = if a.0 == 0 || b.0 == 0 { a.0.max(b.0) } else { a.0.min(b.0) };
-    (first, a.1.max(b.1))
 }
 
 impl SearchIndex {
@@ -163,7 +162,11 @@ impl SearchIndex {
     /// Moves everything to the database file, so that removed text does not remain in the write-ahead log.
     pub(crate) fn flush(&self) -> Result<(), IndexError> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-        Ok(self.connection.query_row(sql, [], |_| Ok(()))?)
+        // A reader can keep the log from being emptied.
+        match self.connection.query_row(sql, [], |row| row.get::<_, i64>(0))? {
+            0 => Ok(()),
+            _ => Err(IndexError::Busy),
+        }
     }
 }
 
@@ -220,9 +223,9 @@ fn write_run(tx: &Transaction<'_>, prepared: &PreparedRun, n: Option<i64>) -> Re
         assign_waiting(tx, n, &prepared.checkpoints)?;
     }
     let mut entries: Vec<_> = prepared.entries.iter().collect();
-    entries.sort_by_key(|(digest, entry)| (entry.at, entry.first, **digest));
+    entries.sort_by_key(|(digest, entry)| (entry.at, entry.spans.first(), **digest));
     for (digest, entry) in entries {
-        write_entry(tx, n, digest, entry, &prepared.checkpoints)?;
+        write_entry(tx, n, digest, entry, prepared)?;
     }
     Ok(())
 }
@@ -230,14 +233,15 @@ fn write_run(tx: &Transaction<'_>, prepared: &PreparedRun, n: Option<i64>) -> Re
 /// Assigns texts that waited for a checkpoint to the next one.
 fn assign_waiting(tx: &Transaction<'_>, run: i64, checkpoints: &[(u64, i64)]) -> Result<(), IndexError> {
     let waiting: Vec<(i64, i64)> = {
-        let mut statement = tx.prepare_cached("SELECT n, at FROM document WHERE run_n = ?1 AND last = 0")?;
+        let mut statement =
+            tx.prepare_cached("SELECT n, at FROM document WHERE run_n = ?1 AND spans = ''")?;
         let rows = statement.query_map([run], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect::<Result<_, _>>()?
     };
-    let mut statement = tx.prepare_cached("UPDATE document SET first = ?2, last = ?2 WHERE n = ?1")?;
+    let mut statement = tx.prepare_cached("UPDATE document SET spans = ?2 WHERE n = ?1")?;
     for (n, at) in waiting {
         if let Some(sequence) = next_checkpoint(checkpoints, at) {
-            statement.execute(params![n, sequence.cast_signed()])?;
+            statement.execute(params![n, Spans::of(sequence).to_string()])?;
         }
     }
     Ok(())
@@ -253,27 +257,25 @@ fn write_entry(
     run: i64,
     digest: &Digest,
     entry: &Entry,
-    checkpoints: &[(u64, i64)],
+    prepared: &PreparedRun,
 ) -> Result<(), IndexError> {
-    let (mut first, mut last) = (entry.first, entry.last);
-    if last == 0 {
-        let next = next_checkpoint(checkpoints, entry.at).unwrap_or(0);
-        (first, last) = (next, next);
+    let mut spans = entry.spans.clone();
+    if let (true, Some(next)) = (spans.is_empty(), next_checkpoint(&prepared.checkpoints, entry.at)) {
+        spans = Spans::of(next);
     }
-    let sql = "SELECT n, first, last FROM document WHERE run_n = ?1 AND digest = ?2";
-    let find = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, number(row, 1)?, number(row, 2)?));
-    if let Some((n, known_first, known_last)) =
-        tx.prepare_cached(sql)?.query_row(params![run, digest], find).optional()?
-    {
-        let (new_first, new_last) = merged((known_first, known_last), (first, last));
-        if (new_first, new_last) != (known_first, known_last) {
-            let sql = "UPDATE document SET first = ?2, last = ?3 WHERE n = ?1";
-            tx.prepare_cached(sql)?.execute(params![n, new_first.cast_signed(), new_last.cast_signed()])?;
+    let sql = "SELECT n, spans FROM document WHERE run_n = ?1 AND digest = ?2";
+    let find = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+    if let Some((n, known)) = tx.prepare_cached(sql)?.query_row(params![run, digest], find).optional()? {
+        let is_next = prepared.checkpoints.first().is_some_and(|(sequence, _)| *sequence == spans.first());
+        let all =
+            Spans::parse(&known)?.followed_by(&spans, if is_next { prepared.after } else { 0 }).to_string();
+        if all != known {
+            tx.prepare_cached("UPDATE document SET spans = ?2 WHERE n = ?1")?.execute(params![n, all])?;
         }
         return Ok(());
     }
-    let sql = "INSERT INTO document (run_n, origin, at, first, last, digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let values = params![run, entry.origin as i64, entry.at, first.cast_signed(), last.cast_signed(), digest];
+    let sql = "INSERT INTO document (run_n, origin, at, spans, digest) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let values = params![run, entry.origin as i64, entry.at, spans.to_string(), digest];
     let n = tx.prepare_cached(sql)?.insert(values)?;
     tx.prepare_cached("INSERT INTO content (n, text) VALUES (?1, ?2)")?.execute(params![n, entry.text])?;
     let IndexedText { words, stems } = IndexedText::of(&entry.text);
@@ -286,18 +288,20 @@ fn write_entry(
 fn remove_dropped(tx: &Transaction<'_>, run: i64, remaining: &[u64]) -> Result<(), IndexError> {
     let mut sorted = remaining.to_vec();
     sorted.sort_unstable();
-    let documents: Vec<(i64, i64, u64, u64)> = {
-        let sql = "SELECT n, origin, first, last FROM document WHERE run_n = ?1 AND last > 0";
+    let documents: Vec<(i64, i64, String)> = {
+        let sql = "SELECT n, origin, spans FROM document WHERE run_n = ?1 AND spans <> ''";
         let mut statement = tx.prepare_cached(sql)?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, number(row, 2)?, number(row, 3)?));
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         statement.query_map([run], read)?.collect::<Result<_, _>>()?
     };
-    for (n, origin, first, last) in documents {
-        let at = sorted.partition_point(|sequence| *sequence < first);
-        let is_left = sorted.get(at).is_some_and(|sequence| *sequence <= last);
+    for (n, origin, known) in documents {
+        let left = Spans::parse(&known)?.that_contain(&sorted);
         let is_of_run = super::read::origin(origin).is_some_and(Origin::is_of_run);
-        if !is_left && !is_of_run {
+        if left.is_empty() && !is_of_run {
             remove_documents(tx, "n = ?1", params![n])?;
+        } else if !left.is_empty() && left.to_string() != known {
+            tx.prepare_cached("UPDATE document SET spans = ?2 WHERE n = ?1")?
+                .execute(params![n, left.to_string()])?;
         }
     }
     Ok(())
