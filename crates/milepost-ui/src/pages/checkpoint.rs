@@ -120,7 +120,7 @@ fn page(project: &Project, run: &RunId, sequence: u64) -> Result<Page, PageError
         .below(&project.name, project_address(&project.key))
         .below(run.as_str(), run_address(&project.key, run.as_str()))
         .below(format!("@{sequence}"), address)
-        .in_project(&project.key))
+        .in_project(project))
 }
 
 fn head(project: &Project, checkpoint: &ShownCheckpoint, body: &Body) -> Markup {

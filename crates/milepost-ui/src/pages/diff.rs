@@ -81,7 +81,7 @@ fn page(project: &Project, query: &DiffQuery) -> Result<Page, PageError> {
     Ok(Page::new("Comparison", content)
         .below(&project.name, base)
         .below(format!("{} … {}", query.a, query.b), address)
-        .in_project(&project.key))
+        .in_project(project))
 }
 
 fn error_text(error: &PageError) -> String {

@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::{PageError, status_of};
 use crate::assets;
 use crate::live::Version;
+use crate::projects::Project;
 use crate::text::{encode, make_visible};
 
 /// Keys that the script handles, for the help dialog.
@@ -31,6 +32,8 @@ pub(crate) struct Page {
     pub(crate) live: Option<(String, Version)>,
     /// The key of the project that the search box searches first.
     pub(crate) project: Option<String>,
+    /// Why the store of the project is not trusted.
+    untrusted: Option<String>,
     /// Whether the page has a search box at its top.
     pub(crate) has_search_box: bool,
     pub(crate) content: Markup,
@@ -43,6 +46,7 @@ impl Page {
             path: Vec::new(),
             live: None,
             project: None,
+            untrusted: None,
             has_search_box: true,
             content,
         }
@@ -60,9 +64,10 @@ impl Page {
         self
     }
 
-    /// Limits the search box to a project at first.
-    pub(crate) fn in_project(mut self, key: &str) -> Self {
-        self.project = Some(key.to_owned());
+    /// Limits the search box to a project at first, and says if its store is not trusted.
+    pub(crate) fn in_project(mut self, project: &Project) -> Self {
+        self.project = Some(project.key.clone());
+        self.untrusted = project.untrusted.clone();
         self
     }
 
@@ -101,7 +106,15 @@ impl Page {
                         } }
                         button.quiet.help type="button" data-help aria-label="Keyboard shortcuts" { "?" }
                     }
-                    main #content tabindex="-1" { (self.content) }
+                    main #content tabindex="-1" {
+                        @if let Some(why) = &self.untrusted {
+                            p.warning {
+                                "This store is not trusted: " (make_visible(why, |_| false)) ". "
+                                code { "milepost trust" } " reviews and trusts it."
+                            }
+                        }
+                        (self.content)
+                    }
                     p #status.hidden role="status" aria-live="polite" {}
                     dialog #help aria-labelledby="help-title" {
                         h2 #help-title { "Keyboard shortcuts" }

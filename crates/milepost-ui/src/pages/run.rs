@@ -105,7 +105,7 @@ fn page(state: &SharedState, project: &Project, id: &RunId, query: &RunQuery) ->
     let page = Page::new(title, content)
         .below(&project.name, project_address(&project.key))
         .below(id.as_str(), address)
-        .in_project(&project.key);
+        .in_project(project);
     let live = format!("view=run&project={}&run={}", encode(&project.key), encode(id.as_str()));
     // An older page of checkpoints does not change.
     Ok(if query.after.is_none() { page.live(live, version) } else { page })

@@ -57,9 +57,6 @@ fn page(project: &Project, query: &RunsQuery, version: Version) -> Result<Page, 
     let address = project_address(&project.key);
     let content = html! {
         h1 { bdi { (make_visible(&project.name, |_| false)) } }
-        @if let Some(why) = &project.untrusted {
-            p.warning { "This store is not trusted: " (why) ". " code { "milepost trust" } " reviews and trusts it." }
-        }
         dl.facts {
             (fact("Folder", make_visible(&project.root.to_string_lossy(), |_| false)))
             (fact("Store", make_visible(&project.store, |_| false)))
@@ -78,7 +75,7 @@ fn page(project: &Project, query: &RunsQuery, version: Version) -> Result<Page, 
         (pager(&address, query.state.as_deref(), number, pages))
     };
     let page = Page::new(&project.name, content).below(&project.name, address);
-    Ok(page.in_project(&project.key).live(format!("view=project&project={}", encode(&project.key)), version))
+    Ok(page.in_project(project).live(format!("view=project&project={}", encode(&project.key)), version))
 }
 
 fn table(project: &Project, rows: &[&AssessedRun]) -> Markup {

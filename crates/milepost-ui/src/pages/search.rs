@@ -109,7 +109,7 @@ fn page(state: &SharedState, parameters: &SearchParameters) -> Result<Page, Page
     };
     let page = Page::new("Search", content).without_search_box();
     Ok(match &projects {
-        Some(project) => page.below(&project.name, project_address(&project.key)).in_project(&project.key),
+        Some(project) => page.below(&project.name, project_address(&project.key)).in_project(project),
         None => page,
     })
 }

@@ -82,15 +82,15 @@ pub(crate) struct Response {
 
 impl TestServer {
     pub(crate) fn start() -> Self {
-        Self::start_with(false)
+        Self::start_with(|_| ())
     }
 
-    /// A server for an agent, which is not shown runs that came from elsewhere.
-    pub(crate) fn start_with(hides_foreign_runs: bool) -> Self {
+    /// A server whose project `app` was changed.
+    pub(crate) fn start_with(change: impl FnOnce(&mut Project)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings::default().redaction(Redaction::On).keep_newest(10_000);
         let mp = Milepost::open(folder.path()).unwrap().with_settings(settings);
-        let app = Project {
+        let mut app = Project {
             key: "app".to_owned(),
             name: "app".to_owned(),
             root: folder.path().to_owned(),
@@ -98,9 +98,10 @@ impl TestServer {
             command: "milepost -C /srv/app".to_owned(),
             milepost: mp.clone(),
             allow: AllowList::EMPTY,
-            hides_foreign_runs,
+            hides_foreign_runs: false,
             untrusted: None,
         };
+        change(&mut app);
         let server = Server::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), None).unwrap();
         let (port, url, ticket) = (server.port(), server.url(), server.one_time_url().unwrap());
         let (stop, notices) = (StopHandle::new(), Arc::<Mutex<Vec<String>>>::default());

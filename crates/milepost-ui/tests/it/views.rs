@@ -215,6 +215,38 @@ fn a_search_marks_words_and_links_to_checkpoints() {
 }
 
 #[test]
+fn every_page_of_an_untrusted_project_carries_a_warning() {
+    let paths = [
+        "/p/app",
+        "/p/app/r/nightly",
+        "/p/app/r/nightly/c/1",
+        "/p/app/diff?a=nightly@1&b=nightly@2",
+        "/search?project=app",
+        "/search?q=report&project=app",
+    ];
+    let untrusted = TestServer::start_with(|app| app.untrusted = Some(format!("it is a copy {HOSTILE}")));
+    let trusted = TestServer::start();
+    for server in [&untrusted, &trusted] {
+        save_text(&server.mp, "nightly", "Parse the configuration");
+        save_text(&server.mp, "nightly", "Write the report");
+    }
+    let warning = "This store is not trusted: it is a copy";
+    for path in paths {
+        let page = untrusted.get(path);
+        assert_eq!((page.status, page.body.matches(warning).count()), (200, 1), "{path}: {}", page.body);
+        assert!(page.body.contains("<code>milepost trust</code>"), "{path}: {}", page.body);
+        assert_harmless(&page.body, path);
+        let page = trusted.get(path);
+        assert!(page.status == 200 && !page.body.contains("not trusted"), "{path}: {}", page.body);
+    }
+    // Pages that belong to no project do not repeat the warning.
+    for path in ["/", "/search?q=report"] {
+        let page = untrusted.get(path);
+        assert!(page.status == 200 && !page.body.contains("not trusted"), "{path}: {}", page.body);
+    }
+}
+
+#[test]
 fn the_timeline_can_be_zoomed() {
     let server = TestServer::start();
     for n in 0..5 {

@@ -12,7 +12,7 @@ export default async function pictures(harness) {
     await page.evaluate((home) => {
       const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
       while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(home, "/home");
-    }, settings.project.split("/ada/")[0]);
+    }, settings.project.split("/me/")[0]);
     await page.screenshot({ path: join(settings.folder, `${name}.png`) });
   }
   return "wrote docs/ui-overview.png and docs/ui-run.png";
