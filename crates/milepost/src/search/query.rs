@@ -259,7 +259,8 @@ fn phrase(tokens: &[Token], column: Option<&str>, is_prefix: bool) -> String {
     column + &quoted(&words.join(" "), is_prefix)
 }
 
-fn quoted(words: &str, is_prefix: bool) -> String {
+/// Words next to each other, as an expression.
+pub(super) fn quoted(words: &str, is_prefix: bool) -> String {
     format!("\"{}\"{}", words.replace('"', "\"\""), if is_prefix { "*" } else { "" })
 }
 

@@ -173,3 +173,69 @@ fn a_secret_at_the_end_of_a_part_is_replaced() {
         assert!(!text.contains(part), "{part}");
     }
 }
+
+/// Words of 400 texts, and an index of them.
+fn with_many_texts(dir: &std::path::Path) -> Milepost {
+    let mp = open(Kind::Sqlite, dir);
+    for n in 0..8 {
+        let notes = (0..50).map(|m| Change::Note(format!("walrus number{n}x{m}")));
+        mp.apply(&run(&format!("r{n}")), notes.collect(), Save::new()).unwrap();
+    }
+    mp
+}
+
+/// FTS5 takes a structure record of zeros for an empty index.
+#[test]
+fn an_index_that_lost_its_words_is_created_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mp = with_many_texts(dir.path());
+    let file = index(Kind::Sqlite, dir.path());
+    assert_eq!(find(&mp, "number3x7").len(), 1);
+    for damage in [
+        "UPDATE word_data SET block = zeroblob(length(block)) WHERE id = 10",
+        "UPDATE word_data SET block = zeroblob(10) WHERE id = 10",
+        "DELETE FROM word_data WHERE id = 10",
+        "DELETE FROM word_data WHERE id > 10",
+        "UPDATE word_data SET block = zeroblob(length(block)) WHERE id > 10",
+        "UPDATE word_data SET block = zeroblob(length(block)) WHERE id = 1",
+        "DELETE FROM word_idx",
+        "DELETE FROM content",
+        "DELETE FROM word_docsize",
+    ] {
+        for is_open in [true, false] {
+            let mp = if is_open { mp.clone() } else { open(Kind::Sqlite, dir.path()) };
+            let other = rusqlite::Connection::open(&file).unwrap();
+            other.pragma_update(None, "secure_delete", true).unwrap();
+            other.execute_batch(damage).unwrap();
+            drop(other);
+            for n in 0..8 {
+                assert_eq!(find(&mp, &format!("number{n}x{n}")).len(), 1, "{damage}, open: {is_open}");
+            }
+            assert_eq!(find(&mp, "walrus number5x49").len(), 400, "{damage}, open: {is_open}");
+        }
+    }
+}
+
+/// Every page of the file is overwritten with zeros, one at a time.
+#[test]
+fn a_page_of_zeros_hides_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mp = with_many_texts(dir.path());
+    let expected = find(&mp, "walrus").len();
+    assert_eq!(expected, 400);
+    drop(mp);
+    let file = index(Kind::Sqlite, dir.path());
+    let sound = std::fs::read(&file).unwrap();
+    assert!(sound.len() > 20 * 4096, "{}", sound.len());
+    for page in 0..sound.len() / 4096 {
+        let mut bytes = sound.clone();
+        bytes[page * 4096..(page + 1) * 4096].fill(0);
+        milepost::internal::fs::atomic::write(&file, &bytes, milepost::internal::fs::atomic::Mode::Private)
+            .unwrap();
+        let mp = open(Kind::Sqlite, dir.path());
+        for n in (0..8).rev() {
+            assert_eq!(find(&mp, &format!("number{n}x{n}")).len(), 1, "page {page}, {n}");
+        }
+        assert_eq!(find(&mp, "walrus").len(), expected, "page {page}");
+    }
+}

@@ -73,23 +73,28 @@ impl Milepost {
             return Err(Error::Value { name: "the query".into(), source });
         }
         let mut slot = self.search.lock();
-        match self.try_search(&mut slot, query, progress) {
+        let checked = self.update_index(&mut slot, progress).and_then(|updated| {
+            // Some damage shows only as words that are missing.
+            slot.index().map_or(Ok(()), |index| index.check_sample())?;
+            Ok(updated)
+        });
+        match checked.and_then(|updated| self.search_index(&mut slot, updated, query)) {
             // A damaged index is created anew, once.
             Err(Failure::Index(IndexError::Unusable(_))) => {
                 slot.discard();
-                Ok(self.try_search(&mut slot, query, progress)?)
+                let updated = self.update_index(&mut slot, progress)?;
+                Ok(self.search_index(&mut slot, updated, query)?)
             }
             other => Ok(other?),
         }
     }
 
-    fn try_search(
+    fn search_index(
         &self,
         slot: &mut slot::OpenSlot<'_>,
+        updated: update::Updated,
         query: &SearchQuery,
-        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<SearchResults, Failure> {
-        let updated = self.update_index(slot, progress)?;
         let mut results = SearchResults { is_incomplete: !updated.is_complete, ..SearchResults::default() };
         let Some(index) = slot.index() else { return Ok(results) };
         let hides_foreign = self.settings.hide_foreign_runs;

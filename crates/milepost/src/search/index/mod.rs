@@ -4,6 +4,7 @@
 
 mod file;
 mod read;
+mod sample;
 mod spans;
 mod write;
 
