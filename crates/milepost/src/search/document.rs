@@ -191,6 +191,17 @@ pub(crate) fn of_record(record: &RunRecord) -> Vec<Document> {
     all.0
 }
 
+/// The documents of what a run without checkpoints took over from the run that it continues.
+pub(crate) fn of_inherited(record: &RunRecord) -> Vec<Document> {
+    let mut all = Documents::default();
+    let working = record.working();
+    working.decisions().iter().for_each(|decision| all.add_decision(decision));
+    working.log().iter().for_each(|line| all.add_note(line));
+    working.tasks().iter().for_each(|task| all.add_task(task));
+    working.criteria().iter().for_each(|criterion| all.add_criterion(criterion));
+    all.0
+}
+
 /// Splits a redacted text at lines, and before headings. A short text is one part. Parts of a text are not redacted on
 /// their own, because a secret can be longer than a part.
 pub(crate) fn parts(text: &str) -> Vec<&str> {

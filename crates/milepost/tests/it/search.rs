@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use milepost::internal::clock::FrozenClock;
-use milepost::model::Change;
+use milepost::model::{Change, Status};
 use milepost::store::{ForeignReason, OpenOptions, StoreUrl};
 use milepost::{Error, Milepost, PruneOptions, Redaction, Save, SearchKind, SearchQuery, Settings};
 use rstest::rstest;
@@ -172,6 +172,50 @@ fn a_secret_at_the_end_of_a_part_is_replaced() {
     for part in [&token[..16], &token[24..], "eyJzdWIiOiIxeyJzdWIiOiIx"] {
         assert!(!text.contains(part), "{part}");
     }
+}
+
+/// The references of the hits of a query that is limited to a run.
+fn find_in(mp: &Milepost, name: &str, query: &str) -> Vec<String> {
+    let found = mp.search(&SearchQuery::new(query).run(run(name))).unwrap();
+    found.hits().iter().map(milepost::SearchHit::reference).collect()
+}
+
+/// A run that continues another one inherits its notes and decisions. They are shown once, where they were recorded.
+#[rstest]
+fn an_inherited_text_is_one_hit(#[values(Kind::Sqlite, Kind::Files)] kind: Kind) {
+    let dir = tempfile::tempdir().unwrap();
+    let mp = open(kind, dir.path());
+    let changes = || {
+        vec![
+            Change::Note("The walrus parser needs a lookahead".into()),
+            Change::Decision { text: "Quokkas are cached".into(), supersedes: None },
+        ]
+    };
+    mp.apply(&run("first"), changes(), Save::new().status(Status::InProgress)).unwrap();
+    mp.save(&run("first"), Save::new().summary("half done").status(Status::Paused)).unwrap();
+    let next = mp.run("next").continuing(&run("first")).start().unwrap();
+    let is_shown_once = |mp: &Milepost, inherited: &str| {
+        for word in ["walrus", "quokka"] {
+            assert_eq!(find(mp, word), ["first@1"], "{word}");
+            assert_eq!(find_in(mp, "next", word), [inherited], "{word}");
+            assert_eq!(find_in(mp, "first", word), ["first@1"], "{word}");
+        }
+    };
+    is_shown_once(&mp, "next");
+    next.save(Save::new().summary("on")).unwrap();
+    is_shown_once(&mp, "next@1");
+    // The order in which the runs enter the index makes no difference.
+    mp.apply(&run("first"), vec![Change::Note("afterwards".into())], Save::new()).unwrap();
+    is_shown_once(&mp, "next@1");
+    drop(mp);
+    std::fs::remove_file(index(kind, dir.path())).unwrap();
+    let mp = open(kind, dir.path());
+    is_shown_once(&mp, "next@1");
+    // Filters apply before texts are compared, and what is gone hides nothing.
+    let one = mp.search(&SearchQuery::new("walrus").limit(1)).unwrap();
+    assert!(one.hits().len() == 1 && !one.has_more(), "{one:?}");
+    mp.delete(&run("first")).unwrap();
+    assert_eq!((find(&mp, "walrus"), find(&mp, "quokka")), (vec!["next@1".into()], vec!["next@1".into()]));
 }
 
 /// Words of 400 texts, and an index of them.

@@ -257,7 +257,8 @@ impl Milepost {
         let at = record.map_or(Timestamp::UNIX_EPOCH, |record| record.updated_at);
         let pending = document::of_items(&items);
         let titles = record.map(document::of_record).unwrap_or_default();
-        for document in pending.iter().chain(&titles) {
+        let inherited = record.filter(|_| run.row.count == 0).map(document::of_inherited).unwrap_or_default();
+        for document in pending.iter().chain(&titles).chain(&inherited) {
             redactor.add(&mut prepared, document, at, 0);
         }
         let known =

@@ -53,6 +53,7 @@ pub(crate) struct Visibility {
 struct Candidate {
     n: i64,
     run: String,
+    started_at: i64,
     origin: Origin,
     at: i64,
     spans: String,
@@ -117,7 +118,9 @@ pub(crate) fn search<E: From<IndexError>>(
         }
     }
     ranked.sort_by(|(a, _, a_rank), (b, _, b_rank)| {
-        b_rank.score.total_cmp(&a_rank.score).then(b.at.cmp(&a.at)).then(b.n.cmp(&a.n))
+        // Of texts with the same time, one was inherited from the run that began first, which said it.
+        let first_run = a.started_at.cmp(&b.started_at);
+        b_rank.score.total_cmp(&a_rank.score).then(b.at.cmp(&a.at)).then(first_run).then(b.n.cmp(&a.n))
     });
     let mut shown: HashMap<String, Vec<HashSet<String>>> = HashMap::new();
     // A run that continues another one inherits its notes and decisions, with their times.
@@ -246,7 +249,7 @@ impl SearchIndex {
     ) -> Result<Vec<Candidate>, IndexError> {
         let limit = most.map_or(-1, |most| i64::try_from(most).unwrap_or(-1));
         let order = if order == Order::Best { "bm25(word, 1.0, 0.8), " } else { "" };
-        let columns = "d.n, r.id, d.origin, d.at, d.spans, r.about, r.agent";
+        let columns = "d.n, r.id, d.origin, d.at, d.spans, r.about, r.agent, r.started_at";
         // Without conditions, only the chosen documents are looked up in the other tables.
         let sql = if filter.conditions.is_empty() {
             format!(
@@ -277,6 +280,7 @@ impl SearchIndex {
                 spans: row.get(4)?,
                 about: row.get(5)?,
                 agent: row.get(6)?,
+                started_at: row.get(7)?,
             });
         }
         Ok(candidates)
