@@ -39,7 +39,9 @@ pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDoc
     }
     // What waits on this machine is sent first. Then only the server is pruned: its copy here keeps little.
     let mp = context.open_existing()?;
-    let mp = context.open_server()?.unwrap_or(mp).with_settings(context.settings_with(&retain));
+    let server = context.open_server()?;
+    let synced = server.is_some().then(|| mp.clone());
+    let mp = server.unwrap_or(mp).with_settings(context.settings_with(&retain));
     let request = PruneOptions::default().run(context.named_run(&mp)?);
     if args.retain.compress_after.is_some() && context.url().compresses_on_save() {
         output.message(
@@ -73,5 +75,9 @@ pub(crate) fn execute(args: PruneArgs, context: &Context<'_>) -> Result<PruneDoc
             asked = true;
         }
     }
-    Ok(document(prune(&request)?, asked))
+    let report = prune(&request)?;
+    if let Some(synced) = synced {
+        synced.forget_pruned(&report);
+    }
+    Ok(document(report, asked))
 }

@@ -74,6 +74,8 @@ mod summary_file;
 mod task;
 #[cfg(all(unix, feature = "postgres"))]
 mod team;
+#[cfg(all(unix, feature = "postgres"))]
+mod team_search;
 mod terminal;
 mod tools;
 mod trust;

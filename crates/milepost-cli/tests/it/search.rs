@@ -10,7 +10,7 @@ use crate::TestEnvironment;
 impl TestEnvironment {
     /// The hits of a search, which may be none.
     #[track_caller]
-    fn hits(&self, args: &[&str]) -> Vec<Value> {
+    pub(crate) fn hits(&self, args: &[&str]) -> Vec<Value> {
         let ran = self.run(&[&["search", "--json"], args].concat());
         assert!(ran.code == 0 || ran.code == 4, "{ran:#?}");
         let hits = ran.json()["hits"].as_array().unwrap().clone();

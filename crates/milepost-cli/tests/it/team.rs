@@ -14,14 +14,14 @@ use crate::hook::FakeAgent;
 const PASSWORD: &str = "pa55-of-the-team";
 
 /// A server with the roles alice and bob, who may create schemas.
-struct Team {
+pub(crate) struct Team {
     cluster: PrivateCluster,
-    proxy: Proxy,
+    pub(crate) proxy: Proxy,
 }
 
 impl Team {
     /// Starts a server; `None`, after saying so, where there is none.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let started = unless_skipped(ClusterOptions::new().without_fsync().private_only().start());
         let print = |reason: &String| drop(writeln!(std::io::stderr(), "SKIPPED tests of teams: {reason}"));
         let cluster = started.inspect_err(print).ok()?;
@@ -41,7 +41,7 @@ impl Team {
     }
 
     /// A machine of a user with a clone of a repository, which the user trusts.
-    fn machine(&self, user: &str, repository: &str) -> TestEnvironment {
+    pub(crate) fn machine(&self, user: &str, repository: &str) -> TestEnvironment {
         let mut env = self.untrusted_machine(user, repository);
         env.trust_project();
         env

@@ -185,7 +185,9 @@ impl Milepost {
         });
     }
 
-    /// Removes the texts of runs and checkpoints that were pruned from an existing index.
+    /// Removes the texts of runs and checkpoints that were pruned from an existing index. Needed only if a handle without
+    /// this index pruned them: that of a server, whose index is beside the copy on this machine.
+    #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(super) fn forget_pruned(&self, report: &PruneReport) {
         let steps = report.plan.iter().filter(|step| step.action == PruneAction::Remove);
         let runs: BTreeSet<RunId> =
