@@ -53,6 +53,8 @@ pub(crate) fn execute(args: SearchArgs, context: &Context<'_>) -> Result<SearchD
     let since = since.map_err(|why| {
         CommandError::usage(format!("--since: {why}")).with_hint("use a number and a unit: s, m, h, d or w")
     })?;
+    let is_filtered =
+        !kinds.is_empty() || since.is_some() || args.agent.is_some() || context.config.run.is_some();
     let now = milepost::Clock::now(&milepost::internal::clock::SystemClock);
     let text = args.query.join(" ");
     let query = SearchQuery::new(&*text)
@@ -60,14 +62,19 @@ pub(crate) fn execute(args: SearchArgs, context: &Context<'_>) -> Result<SearchD
         .since(since.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN)))
         .agent(args.agent)
         .limit(args.limit);
+    if !query.has_words() {
+        let message = "the query contains no letter or digit to search for";
+        return Err(CommandError::usage(message)
+            .with_hint("other characters are ignored; type a word or a part of one"));
+    }
     if args.all {
-        return search_all(text, &query, args.limit, now, context);
+        return Ok(search_all(text, &query, args.limit, now, context)?.filtered(is_filtered));
     }
     context.select_project(args.project.as_deref())?;
     let mp = context.open_existing()?;
     let query = query.run(context.visible_named_run(&mp)?);
     let results = search_store(&query, &mp, context)?;
-    Ok(SearchDocument::of_project(text, results, now))
+    Ok(SearchDocument::of_project(text, results, now).filtered(is_filtered))
 }
 
 /// Searches one store, and shows the progress of a long update of the index.

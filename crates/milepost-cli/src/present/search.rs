@@ -34,6 +34,9 @@ pub(crate) struct SearchDocument {
     /// Whether all projects were searched.
     #[serde(skip)]
     is_all: bool,
+    /// Whether a kind, a time, an agent or a run was chosen.
+    #[serde(skip)]
+    is_filtered: bool,
     #[serde(skip)]
     home: Option<PathBuf>,
     #[serde(skip)]
@@ -83,7 +86,17 @@ impl SearchDocument {
     pub(crate) fn of_project(query: String, results: SearchResults, now: Timestamp) -> Self {
         let (more, incomplete) = (results.has_more(), results.is_incomplete());
         let hits = results.hits().iter().map(|hit| Hit::new(hit.clone(), None)).collect();
-        Self { query, hits, more, incomplete, unreadable: Vec::new(), is_all: false, home: None, now }
+        Self {
+            query,
+            hits,
+            more,
+            incomplete,
+            unreadable: Vec::new(),
+            is_all: false,
+            is_filtered: false,
+            home: None,
+            now,
+        }
     }
 
     /// The hits of all projects, merged by score.
@@ -110,7 +123,13 @@ impl SearchDocument {
             hits.truncate(limit);
         }
         let unreadable = failed.into_iter().map(UnreadableProject::from).collect();
-        Self { query, hits, more, incomplete, unreadable, is_all: true, home, now }
+        Self { query, hits, more, incomplete, unreadable, is_all: true, is_filtered: false, home, now }
+    }
+
+    /// The document of a search with filters, which may have left out every hit.
+    pub(crate) fn filtered(mut self, is_filtered: bool) -> Self {
+        self.is_filtered = is_filtered;
+        self
     }
 
     /// The document for an agent.
@@ -205,12 +224,13 @@ fn wrapped(line: &str, matches: &[std::ops::Range<usize>], width: Option<usize>)
 impl Document for SearchDocument {
     fn render(&self, output: &Output) -> Result<()> {
         if self.hits.is_empty() {
+            let filters = if self.is_filtered { ", or leave out filters such as --kind" } else { "" };
             let wider = if self.is_all { "" } else { ", or --all for all your projects" };
             let query: String = self.query.chars().take(SHOWN_QUERY).collect();
             let end = if query.len() < self.query.len() { "…" } else { "" };
             output.message(&format!(
                 "Nothing found for {query}{end}. Try fewer or other words, or the start of a word such as \
-                 `migrat*`{wider}"
+                 `migrat*`{filters}{wider}"
             ));
             return Ok(());
         }

@@ -68,10 +68,16 @@ fn words_phrases_prefixes_and_other_languages() {
     // The command works as it is printed.
     let next = hit["next"].as_str().unwrap().split(' ').skip(1).collect::<Vec<_>>();
     assert!(env.run(&next).exits(0).stdout.contains("limits@2"));
-    env.run(&["search", "?!"]).exits(2);
+    for args in [&["search", "?!"][..], &["search", "?!", "--all"]] {
+        let wordless = env.run(args).exits(2);
+        assert!(wordless.stderr.contains("no letter or digit"), "{wordless:?}");
+    }
     env.run(&["search", "x", "--kind", "banana"]).exits(2);
     let nothing = env.run(&["search", "zebra"]).exits(4);
     assert!(nothing.stdout.is_empty() && nothing.stderr.contains("Nothing found for zebra"), "{nothing:?}");
+    assert!(!nothing.stderr.contains("filters"), "{nothing:?}");
+    let filtered = env.run(&["search", "counter", "--kind", "file"]).exits(4);
+    assert!(filtered.stderr.contains("leave out filters such as --kind"), "{filtered:?}");
 }
 
 #[test]
@@ -220,10 +226,16 @@ fn a_run_that_is_created_again_is_read_again() {
     std::fs::rename(&index, &saved).unwrap();
     env.run(&["delete", "a", "--yes"]).exits(0);
     std::thread::sleep(Duration::from_millis(5));
-    env.save(&["--run", "a", "--no-capture", "gamma"]);
+    // The new run has more checkpoints than the index knows of the old one.
+    for text in ["gamma", "delta", "epsilon"] {
+        env.save(&["--run", "a", "--no-capture", text]);
+    }
     std::fs::rename(&saved, &index).unwrap();
     assert!(env.hits(&["alpha"]).is_empty());
-    assert_eq!(env.hits(&["gamma"]).len(), 1);
+    for text in ["gamma", "delta", "epsilon"] {
+        assert_eq!(env.hits(&[text]).len(), 1, "{text}");
+    }
+    assert!(!remains(&env, "alpha"));
 }
 
 #[test]
@@ -287,7 +299,7 @@ fn a_huge_text_is_bounded() {
 #[test]
 fn all_projects_are_searched_together() {
     let env = TestEnvironment::new();
-    for (project, text) in [("api", "the walrus parser"), ("web", "a walrus on a page")] {
+    for (project, text) in [("api", "the walrus parser"), ("my web", "a walrus on a page")] {
         let root = env.path("home").join(project);
         assert!(env.program("git").args(["init", "-q"]).arg(&root).status().unwrap().success());
         env.run_in(&root, &["save", "--run", "r", "--no-capture", text]).exits(0);
@@ -295,11 +307,13 @@ fn all_projects_are_searched_together() {
     let found = env.json(&["search", "walrus parser", "--all"]);
     let projects: Vec<_> =
         found["hits"].as_array().unwrap().iter().map(|hit| hit["project"].as_str().unwrap()).collect();
-    assert!(projects[0].ends_with("/api") && projects[1].ends_with("/web"), "{found}");
+    assert!(projects[0].ends_with("/api") && projects[1].ends_with("/my web"), "{found}");
     let next = found["hits"][0]["next"].as_str().unwrap();
     assert!(next.starts_with("milepost -C ") && next.ends_with(" show r@1"), "{next}");
+    let quoted = found["hits"][1]["next"].as_str().unwrap();
+    assert_eq!(quoted, format!("milepost -C '{}' show r@1", projects[1]));
     // A project that cannot be read is named, and the others are searched.
-    let store = env.path("home").join("web/.git/milepost/milepost.db");
+    let store = env.path("home").join("my web/.git/milepost/milepost.db");
     #[allow(clippy::disallowed_methods, reason = "a test's own file")]
     std::fs::write(&store, [0x5a; 20_000]).unwrap();
     let partly = env.run(&["search", "walrus", "--all"]).exits(3);
