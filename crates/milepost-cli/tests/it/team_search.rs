@@ -126,6 +126,8 @@ fn what_is_removed_from_a_server_leaves_the_index() {
     assert!(!remains(&desktop, "hippogriff"));
     // Removed on another machine: it leaves the index with the next search.
     laptop.run(&["delete", "gone", "--yes"]).exits(0);
+    assert_eq!(references(&desktop, &["something"]), ["own@1"]);
+    assert!(!remains(&desktop, "xylophonist"));
     assert_eq!(references(&desktop, &["xylophonist"]), [""; 0]);
     desktop.run(&["delete", "kept", "--yes"]).exits(0);
     assert!(!remains(&desktop, "vuvuzela4"));

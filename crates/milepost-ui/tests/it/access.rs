@@ -14,6 +14,11 @@ fn a_session_needs_the_token() {
         assert_eq!(response.status, 403, "{headers:?}");
         assert!(!response.body.contains("app"), "{}", response.body);
     }
+    // All ports of a host share their cookies, so only the name with this port counts.
+    let header = server.cookie_header();
+    let id = header.rsplit_once('=').unwrap().1;
+    let other_port = format!("Cookie: milepost-1={id}; milepost={id}");
+    assert_eq!(server.send(&server.request("/", &[&other_port])).status, 403);
     for wrong in ["/open", "/open?token=", "/open?token=x", "/open?ticket=x", "/open?token[]=x"] {
         let response = server.send(&server.request(wrong, &[]));
         assert_eq!((response.status, cookie(&response)), (403, String::new()), "{wrong}");

@@ -136,6 +136,12 @@ fn secrets_are_replaced_even_if_the_store_has_them() {
     mp.save(&run("a"), Save::new().summary(text).redaction(Redaction::Off)).unwrap();
     let found = mp.search(&SearchQuery::new("deploys")).unwrap();
     assert!(found.hits()[0].excerpt().contains("[redacted:"), "{}", found.hits()[0].excerpt());
+    // An index that was made with another allow list is not used.
+    let allowed = milepost::AllowList::new([&*token]).unwrap();
+    let allowing = open(Kind::Sqlite, dir.path()).with_settings(Settings::default().redaction_allow(allowed));
+    let shown = |mp: &Milepost| mp.search(&SearchQuery::new("deploys")).unwrap().hits()[0].excerpt().clone();
+    assert!(shown(&allowing).contains(&token));
+    assert!(shown(&open(Kind::Sqlite, dir.path())).contains("[redacted:"));
 }
 
 #[test]
