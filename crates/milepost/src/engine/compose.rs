@@ -212,6 +212,7 @@ pub(super) fn compose(
         step_state: working.step_state.clone(),
         task_summary: working.task_summary.clone(),
         tasks: working.tasks.clone(),
+        thread: None,
         workspace: draft.workspace.clone(),
         extra: draft.extra.clone(),
     };

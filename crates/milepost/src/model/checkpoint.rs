@@ -11,7 +11,7 @@ use super::json::{optional, required};
 use super::{
     BlobId, CheckpointId, ContextDigest, Criterion, Decision, FileRef, FromRawJson, JsonPath, LogLine,
     Outcome, Phase, RawJson, RawObject, RedactionSummary, RestorePoint, RunId, Source, Status, StepState,
-    Task, ValidationError, Workspace,
+    Task, ThreadPosition, ValidationError, Workspace,
 };
 
 /// The role of a field when two checkpoints are compared.
@@ -224,6 +224,8 @@ checkpoint_fields! {
     tasks: Vec<Task> [optional, Work]
         => /// The tasks of the plan; replaces the recorded list.
            tasks: Option<Vec<Task>> [optional];
+    /// The position in a thread of the program that saved the checkpoint, such as a LangGraph thread.
+    thread: Option<ThreadPosition> [omittable, Work];
     /// The captured state of the workspace.
     workspace: Option<Workspace> [optional, Workspace]
         => /// The captured state of the workspace.

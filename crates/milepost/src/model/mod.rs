@@ -19,6 +19,7 @@ pub(crate) mod project;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod task;
+mod thread;
 mod workspace;
 
 pub use attachment::{AttachedValue, Attachment};
@@ -51,6 +52,7 @@ pub(crate) use run::{
 };
 pub use run::{Owner, RunRecord, WorkingState};
 pub use task::Task;
+pub use thread::{NAMESPACE_LIMIT, THREAD_ID_LIMIT, ThreadPosition};
 pub use workspace::{
     FileSnapshot, GitFacts, MemoryUsage, PathText, RenamedFile, RestorePoint, WatchedFiles, Workspace,
 };

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    BlobId, Body, CheckpointId, FieldRole, Member, Phase, RawJson, RunId, Source, Status, ValidationError,
+    BlobId, Body, CheckpointId, FieldRole, Member, Phase, RawJson, RunId, Source, Status, ThreadPosition,
+    ValidationError,
 };
 
 /// The summary of a checkpoint, available without reading its body. It contains the body's checksum and is
@@ -63,6 +64,9 @@ pub struct Header {
     /// Number of restore points in the checkpoint.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) restore_points: u64,
+    /// The position in a thread of the program that saved the checkpoint, such as a LangGraph thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) thread: Option<ThreadPosition>,
     /// The format version of the sealed document.
     pub(crate) format_version: u64,
     /// The size of the sealed document in bytes.
@@ -104,6 +108,7 @@ impl Header {
                 .or_else(|| body.brief.as_deref().and_then(crate::front_matter::brief_id)),
             manifests: body.manifests(),
             restore_points: body.restore_points.as_ref().map_or(0, |points| points.len() as u64),
+            thread: body.thread.clone(),
             format_version: super::FORMAT_VERSION,
             size: 0,
             checksum: String::new(),
