@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use milepost::internal::model::JsonPath;
 use milepost::internal::seal::{Unsealed, seal};
 use milepost::model::{
-    AttachedValue, Attachment, Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Message, Profile,
-    RawJson, RawObject, RunId, RunRecord, Source, Status,
+    AttachedValue, Attachment, BlobId, Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Message,
+    Profile, RawJson, RawObject, RunId, RunRecord, Source, Status, ThreadPosition,
 };
 use milepost::store::Sealed;
 use milepost::store::{RunView, Slot};
@@ -34,6 +34,7 @@ pub struct TestCheckpoint {
     source: Source,
     imported: Option<String>,
     seconds: i64,
+    thread: Option<ThreadPosition>,
 }
 
 impl TestCheckpoint {
@@ -47,6 +48,7 @@ impl TestCheckpoint {
             source: Source::Manual,
             imported: None,
             seconds: 0,
+            thread: None,
         }
     }
 
@@ -92,6 +94,13 @@ impl TestCheckpoint {
         self
     }
 
+    /// Sets the position in a thread.
+    #[must_use]
+    pub fn thread(mut self, position: ThreadPosition) -> Self {
+        self.thread = Some(position);
+        self
+    }
+
     /// The id of the checkpoint.
     pub fn snapshot_id(&self) -> &CheckpointId {
         &self.id
@@ -110,6 +119,7 @@ impl TestCheckpoint {
             source_details: vec![self.source.to_string()],
             state: self.state.as_ref().map(|text| RawJson::of(text).unwrap()),
             status: self.status,
+            thread: self.thread.clone(),
             task_summary: Some("tä\u{0}sk \u{1F600}".into()),
             extra: RawObject::parse("{\"zeta\":9007199254740993,\"Alpha\":-0.0}", &JsonPath::Root).unwrap(),
             ..Body::new(&self.run, &self.id, at(self.seconds)).unwrap()
@@ -121,6 +131,13 @@ impl TestCheckpoint {
         let unsealed = Unsealed::new(self.body(), self.state.is_some()).unwrap();
         seal(unsealed, slot).unwrap()
     }
+}
+
+/// A position in a thread with a parent and a blob of values that is not stored.
+pub fn position(namespace: &str, id: &str) -> ThreadPosition {
+    let mut position = ThreadPosition::new(namespace, id, BlobId::of(id.as_bytes()));
+    position.parent = Some(format!("before {id}"));
+    position
 }
 
 /// A record for the next write: the view's record or a new one, with `attempts` increased by one.

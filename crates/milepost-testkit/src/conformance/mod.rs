@@ -17,6 +17,7 @@ pub mod marks;
 pub mod messages;
 pub mod order;
 pub mod record;
+pub mod thread;
 pub mod tokens;
 pub mod write;
 
@@ -128,12 +129,17 @@ macro_rules! __each_rule {
                     by_sequence, by_id, by_prefix, by_short_id, prefix_characters_are_literal, by_tag, by_imported_id,
                     name_finds_each_once, combined_with_paging
                 }
+                thread::{
+                    sorted_by_id, namespaces, pages_with_ties, by_invocation, across_runs, gone_with_the_checkpoint,
+                    gone_with_the_run, listed_after_every_save, characters_are_literal, invalid_ones_are_refused
+                }
                 delete::{removes_everything_of_a_run, refused_after_a_newer_write, leaves_other_runs_alone, frees_ids_and_tags}
                 maintenance::{finds_nothing_on_a_healthy_store, keeps_all_data, retention_entries_match_headers, info_names_address_and_size}
                 concurrency::{many_writers_one_run, many_writers_many_runs, readers_beside_a_pruning_writer}
             }
             two {
                 tokens::{another_handle_finds_a_token}
+                thread::{another_handle_lists_positions}
                 attachments::{another_handle_sees_attachments}
                 concurrency::{
                     two_handles_see_each_other, two_handles_one_run, two_handles_many_runs, two_handles_prune_and_read

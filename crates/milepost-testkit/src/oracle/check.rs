@@ -8,7 +8,7 @@ use milepost::internal::store::{EVENTS_KEPT, OLDEST_SHOWN};
 use milepost::model::Event;
 use milepost::store::{
     CheckpointEntry, CheckpointFilter, Cursor, EventQuery, HeaderQuery, Row, RunQuery, RunRow, Store,
-    StoreError,
+    StoreError, ThreadFilter,
 };
 
 use super::{Oracle, shown, view};
@@ -24,6 +24,7 @@ impl Oracle<'_> {
         self.check_run(store);
         self.check_view(store);
         self.check_headers(store);
+        self.check_positions(store);
         self.check_bodies(store);
         self.check_messages(store);
         self.check_attachments(store);
@@ -114,6 +115,42 @@ impl Oracle<'_> {
                 let found = ask(of_run.find(CheckpointFilter::Name(tag)));
                 assert!(found.contains(entry), "{run}: header by tag {tag}");
             }
+        }
+    }
+
+    fn check_positions(&self, store: &dyn Store) {
+        let run = &self.run;
+        let of_run = HeaderQuery::default().run(run);
+        let ask = |query: HeaderQuery<'_>, filter: ThreadFilter<'_>| -> Vec<CheckpointEntry> {
+            let rows = store.headers(&query.find(CheckpointFilter::Thread(filter))).unwrap();
+            rows.into_iter().map(|row| good(run, row)).collect()
+        };
+        let mut all: Vec<_> =
+            self.entries().into_iter().filter(|entry| entry.header.thread().is_some()).collect();
+        let key = |entry: &CheckpointEntry| {
+            (entry.header.thread().as_ref().unwrap().id.clone(), entry.header.stamp())
+        };
+        all.sort_by_key(|entry| std::cmp::Reverse(key(entry)));
+        assert_eq!(ask(of_run, ThreadFilter::default()), all, "{run}: positions in threads");
+        for at in BTreeSet::from([0, all.len() / 2, all.len().saturating_sub(1)]) {
+            let Some(entry) = all.get(at) else { continue };
+            let thread = entry.header.thread().as_ref().unwrap();
+            let after = ThreadFilter::default().after((thread.id.as_str(), entry.header.stamp()));
+            assert_eq!(ask(of_run, after), all[at + 1..], "{run}: positions after {}", thread.id);
+            assert_eq!(
+                ask(of_run.limit(at + 1), ThreadFilter::default()),
+                all[..=at],
+                "{run}: {at} positions"
+            );
+            let of_namespace = ThreadFilter::default().namespace(thread.namespace.as_str());
+            let by_id = of_namespace.id(thread.id.as_str());
+            let by_invocation = of_namespace.invocation(thread.invocation.as_deref());
+            for filter in [of_namespace, by_id, by_invocation, of_namespace.after(after.after)] {
+                let expected: Vec<_> =
+                    all.iter().filter(|entry| filter.matches(&entry.header)).cloned().collect();
+                assert_eq!(ask(of_run, filter), expected, "{run}: {filter:?}");
+            }
+            assert!(ask(HeaderQuery::default(), by_id).contains(entry), "{run}: {by_id:?} in all runs");
         }
     }
 

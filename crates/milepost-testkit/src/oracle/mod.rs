@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use milepost::model::{Attachment, Event, Item, Marks, Message, RunId, RunRecord};
 use milepost::store::Sealed;
 use milepost::store::{
-    CheckpointEntry, Commit, Receipt, RunDetails, RunView, Store, StoreError, WriteDecision,
+    CheckpointEntry, Commit, Header, Receipt, RunDetails, RunView, Store, StoreError, WriteDecision,
 };
 
 pub use check::good;
@@ -78,6 +78,15 @@ impl<'a> Oracle<'a> {
     pub fn entry(&self, sequence: u64) -> CheckpointEntry {
         let (sealed, marks) = &self.rows[&sequence];
         entry(sealed, marks)
+    }
+
+    /// The sequence number of the newest checkpoint at a position in a thread.
+    pub fn sequence_at(&self, namespace: &str, id: &str) -> Option<u64> {
+        let is_there = |header: &Header| {
+            header.thread().as_ref().is_some_and(|thread| thread.namespace == namespace && thread.id == id)
+        };
+        let found = self.rows.iter().rev().find(|(_, (sealed, _))| is_there(sealed.header()));
+        found.map(|(sequence, _)| *sequence)
     }
 
     /// The expected record.

@@ -9,7 +9,8 @@ use derive_getters::Getters;
 
 use super::{CheckpointEntry, StoreError};
 use crate::model::{
-    Attachment, BlobId, CheckpointId, Event, Item, Marks, Message, RunId, RunRecord, WriteToken,
+    Attachment, BlobId, CheckpointId, Event, Item, Marks, Message, NAMESPACE_LIMIT, RunId, RunRecord,
+    THREAD_ID_LIMIT, WriteToken,
 };
 use crate::seal::Sealed;
 
@@ -169,6 +170,7 @@ impl Commit {
             return Err(StoreError::Rules("the commit adds too many messages at once"));
         }
         self.validate_attachments()?;
+        self.validate_threads()?;
         for (sequence, marks) in &self.marks {
             if stored.marks_revision(*sequence)?.is_some_and(|revision| marks.revision <= revision) {
                 return Err(StoreError::MarksMoved(run.clone(), *sequence));
@@ -200,6 +202,26 @@ impl Commit {
         }
         let missing = stored.find_missing_blobs(&Vec::from_iter(blobs))?;
         if missing.is_empty() { Ok(()) } else { Err(StoreError::BlobsMissing(missing)) }
+    }
+
+    /// Checks that stores can use all positions in threads as keys. PostgreSQL stores no text with a zero byte.
+    fn validate_threads(&self) -> Result<(), StoreError> {
+        for thread in self.puts.iter().filter_map(|put| put.header().thread.as_ref()) {
+            let invocation = thread.invocation.as_deref().unwrap_or_default();
+            if thread.id.is_empty() {
+                return Err(StoreError::Rules("the id of a position in a thread is empty"));
+            }
+            if thread.id.len() > THREAD_ID_LIMIT || invocation.len() > THREAD_ID_LIMIT {
+                return Err(StoreError::Rules("an id of a position in a thread is too long"));
+            }
+            if thread.namespace.len() > NAMESPACE_LIMIT {
+                return Err(StoreError::Rules("the namespace of a position in a thread is too long"));
+            }
+            if [thread.id.as_str(), &thread.namespace, invocation].iter().any(|text| text.contains('\0')) {
+                return Err(StoreError::Rules("a position in a thread contains a zero byte"));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that sequence numbers and stamps start at the view's slot and increase.

@@ -51,7 +51,7 @@ pub use options::OpenOptions;
 use query::arrange;
 pub use query::{
     CheckpointEntry, CheckpointFilter, Cursor, EventPage, EventQuery, HeaderQuery, RetentionEntry, Row,
-    RunQuery, RunRow, StoredRun,
+    RunQuery, RunRow, StoredRun, ThreadFilter,
 };
 pub use reader::StoreReader;
 pub(crate) use repository::Repository;

@@ -225,6 +225,60 @@ pub enum CheckpointFilter<'a> {
     Name(&'a str),
     /// Rows that belong to no run. Such damage appears in no run's list.
     Orphaned,
+    /// Checkpoints with a position in a thread, sorted by the id of that position and then by stamp, both
+    /// descending. Ids are compared byte by byte. `HeaderQuery::after` and `oldest_first` are ignored.
+    Thread(ThreadFilter<'a>),
+}
+
+options! {
+    /// Which positions in threads to list, and from where.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct ThreadFilter<'a> {
+        /// Only positions in this namespace.
+        pub namespace: Option<&'a str>,
+        /// Only the position with this id.
+        pub id: Option<&'a str>,
+        /// Only positions that this invocation created.
+        pub invocation: Option<&'a str>,
+        /// Only positions after this one in the order of the list: with a smaller id, or with the same id and
+        /// a smaller stamp.
+        pub after: Option<(&'a str, u64)>,
+    }
+}
+
+impl ThreadFilter<'_> {
+    /// Whether a checkpoint with this header is in the list.
+    pub fn matches(&self, header: &Header) -> bool {
+        let Some(thread) = &header.thread else { return false };
+        self.namespace.is_none_or(|namespace| thread.namespace == namespace)
+            && self.id.is_none_or(|id| thread.id == id)
+            && self.invocation.is_none_or(|invocation| thread.invocation.as_deref() == Some(invocation))
+            && self.after.is_none_or(|after| (thread.id.as_str(), header.stamp) < after)
+    }
+}
+
+/// Merges two lists of positions in threads. A damaged row states no position, so it keeps its place in its own
+/// list.
+pub(super) fn merge_positions(first: Vec<Row>, second: Vec<Row>, limit: usize) -> Vec<Row> {
+    let position = |row: &Row| match row {
+        Row::Intact(CheckpointEntry { header, .. }) => {
+            header.thread.as_ref().map(|thread| (thread.id.clone(), header.stamp))
+        }
+        Row::Damaged { .. } => None,
+    };
+    let (mut first, mut second) = (first.into_iter().peekable(), second.into_iter().peekable());
+    let mut merged = Vec::new();
+    while limit == 0 || merged.len() < limit {
+        let next = match (first.peek().map(position), second.peek().map(position)) {
+            (Some(a), Some(b)) if a.is_none() || (b.is_some() && a >= b) => first.next(),
+            (Some(_), None) => first.next(),
+            (_, Some(_)) => second.next(),
+            (None, None) => None,
+        };
+        let Some(next) = next else { break };
+        merged.push(next);
+    }
+    merged
 }
 
 options! {

@@ -23,6 +23,7 @@ mod search;
 mod session;
 mod sqlite_blobs;
 mod sqlite_damage;
+mod sqlite_threads;
 mod sqlite_wal;
 mod store_calls;
 mod stores;

@@ -4,6 +4,7 @@
 
 use milepost::model::Marks;
 use milepost::store::{Maintenance, Store, StoreError};
+use milepost_testkit::fixtures::TestCheckpoint;
 use milepost_testkit::oracle::shown;
 use milepost_testkit::rng::{edited, text};
 use milepost_testkit::{Oracle, fixtures};
@@ -52,6 +53,18 @@ fn marks(revision: u64, pinned: bool, tag: Option<u8>) -> Marks {
     Marks { revision, pinned, tags, ..Marks::default() }
 }
 
+/// The checkpoint with a position in a thread, unless the label is a multiple of three. Ids are not in the order of
+/// the labels, and some occur twice.
+fn positioned(doc: TestCheckpoint, label: u64) -> TestCheckpoint {
+    if label.is_multiple_of(3) {
+        return doc;
+    }
+    let namespace = ["", "child", "child:é'%"][(label % 8 % 3) as usize];
+    let mut position = fixtures::position(namespace, &format!("{:03}", label * 31 % 64));
+    position.invocation = (!label.is_multiple_of(4)).then(|| format!("invocation {}", label % 5));
+    doc.thread(position)
+}
+
 /// The oracles of all runs, the newest label, and the text that edits start from.
 struct History<'a> {
     ledgers: Vec<Oracle<'a>>,
@@ -73,7 +86,8 @@ impl History<'_> {
         match step {
             Step::Put { count, size, skip, tagged } => {
                 let docs: Vec<_> = (0..*count)
-                    .map(|n| oracle.doc(format!("{label}-{n}")).state(text(*size, label + n)))
+                    .map(|n| (n, oracle.doc(format!("{label}-{n}")).state(text(*size, label + n))))
+                    .map(|(n, doc)| positioned(doc, label + n))
                     .collect();
                 oracle.commit(|view, commit| {
                     let mut slot = view.slot.at_sequence(view.slot.sequence() + skip).unwrap();
@@ -88,11 +102,11 @@ impl History<'_> {
             }
             Step::Edit => {
                 self.state = edited(&self.state, 5, label);
-                let doc = oracle.doc(label).state(self.state.clone());
+                let doc = positioned(oracle.doc(label).state(self.state.clone()), label);
                 oracle.put(&doc);
             }
             Step::PutAndPrune => {
-                let doc = oracle.doc(label).state(self.state.clone());
+                let doc = positioned(oracle.doc(label).state(self.state.clone()), label);
                 oracle.commit(|view, commit| {
                     commit.puts.push(doc.seal(&view.slot));
                     let open = shown(view).oldest.iter().filter(|entry| !entry.marks.protects());

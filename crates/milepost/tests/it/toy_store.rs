@@ -166,6 +166,7 @@ fn matches(checkpoint: &(Sealed, Marks), find: CheckpointFilter<'_>) -> bool {
         CheckpointFilter::ShortId(start) => {
             header.snapshot_id().short().is_some_and(|short| short.starts_with(start))
         }
+        CheckpointFilter::Thread(filter) => filter.matches(header),
         CheckpointFilter::Name(name) => is_named(checkpoint, name),
         _ => false,
     }
@@ -277,16 +278,23 @@ impl Store for ToyStore {
             let header = checkpoint.0.header();
             position(Cursor { sequence: header.sequence(), stamp: header.stamp() })
         };
-        let oldest_first = query.oldest_first && query.run.is_some();
+        let by_thread = matches!(query.find, CheckpointFilter::Thread(_));
+        let oldest_first = query.oldest_first && query.run.is_some() && !by_thread;
         let in_run = |run: &RunId| query.run.is_none_or(|only| only == run);
         let runs = tables.runs.iter().filter(|(run, _)| in_run(run)).map(|(_, stored)| stored);
         let found = runs.flat_map(|run| run.checkpoints.values());
         let mut found: Vec<_> = found.filter(|checkpoint| matches(checkpoint, query.find)).collect();
         found.sort_by_key(place);
+        if by_thread {
+            found.sort_by_key(|(sealed, _)| {
+                let header = sealed.header();
+                (header.thread().as_ref().map(|thread| thread.id.clone()), header.stamp())
+            });
+        }
         if !oldest_first {
             found.reverse();
         }
-        if let Some(after) = query.after.map(position) {
+        if let (Some(after), false) = (query.after.map(position), by_thread) {
             found.retain(|checkpoint| {
                 let at = place(checkpoint);
                 if oldest_first { at > after } else { at < after }

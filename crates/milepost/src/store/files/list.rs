@@ -1,8 +1,8 @@
 //! Lists headers of one run or of all runs. Takes a query and returns its rows in order, intact or damaged.
 //! Opens no documents.
 
-use super::FilesStore;
 use super::state::RowRef;
+use super::{FilesStore, thread_positions};
 use crate::model::RunId;
 use crate::store::{CheckpointFilter, HeaderQuery, Row, StoreError, arrange};
 
@@ -13,6 +13,9 @@ impl FilesStore {
             return Err(StoreError::Rules("a query by sequence requires a run"));
         }
         let logs = self.load_queried(query.run)?;
+        if let CheckpointFilter::Thread(filter) = query.find {
+            return Ok(thread_positions::list(&logs, &filter, query.limit));
+        }
         let mut found: Vec<(&RunId, RowRef<'_>)> = Vec::new();
         for (run, log) in &logs {
             let rows = log.rows().into_iter().filter(|row| matches(row, query.find));
@@ -33,6 +36,9 @@ fn matches(row: &RowRef<'_>, find: CheckpointFilter<'_>) -> bool {
         CheckpointFilter::Id(wanted) => id == wanted,
         CheckpointFilter::Prefix(start) => id.starts_with(start),
         CheckpointFilter::ShortId(start) => row.id().short().is_some_and(|short| short.starts_with(start)),
+        CheckpointFilter::Thread(filter) => {
+            matches!(row, RowRef::Live(live) if filter.matches(&live.entry.header))
+        }
         CheckpointFilter::Name(name) => matches!(row, RowRef::Live(live) if live.entry.has_name(name)),
     }
 }

@@ -12,9 +12,9 @@ use super::opener::OWN_FOLDER;
 use super::state::{Live, RowRef, RunLog};
 use super::{FilesStore, read_error, size_of_tree};
 use crate::fs::atomic::{self, Mode};
-use crate::model::{CheckpointId, Marks, RunId, RunRecord, Status};
+use crate::model::{CheckpointId, RunId, RunRecord, Status};
 use crate::seal::{Header, Verified};
-use crate::store::{CheckpointEntry, Maintenance, MaintenanceReport, Problem, ProblemKind, StoreError};
+use crate::store::{Maintenance, MaintenanceReport, Problem, ProblemKind, StoreError};
 
 /// One inspection of the store.
 struct Round<'a> {
@@ -298,9 +298,7 @@ fn rebuilt(log: &RunLog) -> (RunLog, Option<RunRecord>) {
             adopt(record, &header);
         }
         whole.stamp = whole.stamp.max(header.stamp);
-        let entry = CheckpointEntry { header, marks: Marks::default() };
-        let sequence = entry.header.sequence;
-        whole.entries.insert(sequence, Live { entry, gz: None });
+        whole.add(header);
     }
     (whole, record)
 }

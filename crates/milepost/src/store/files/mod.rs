@@ -15,6 +15,7 @@ mod opener;
 mod roots;
 mod stamp;
 mod state;
+mod thread_positions;
 mod write;
 
 #[cfg(test)]

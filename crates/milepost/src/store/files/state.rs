@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::attachments::Attachments;
 use super::history::History;
 use super::log::{Change, Piece, Read};
+use super::thread_positions::ThreadPositions;
 use crate::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::{Header, verify};
 use crate::store::{
@@ -90,6 +91,8 @@ pub(super) struct RunLog {
     /// The last sequence number ever used.
     pub(super) last_sequence: u64,
     pub(super) entries: BTreeMap<u64, Live>,
+    /// The positions in threads of `entries`.
+    pub(super) positions: ThreadPositions,
     pub(super) items: VecDeque<Item>,
     pub(super) messages: Vec<Message>,
     pub(super) attachments: Attachments,
@@ -191,14 +194,23 @@ impl RunLog {
         self.record = None;
     }
 
+    /// Adds a checkpoint without marks, or replaces the one with the same sequence number.
+    pub(super) fn add(&mut self, header: Header) {
+        if let Some(before) = self.entries.get(&header.sequence) {
+            self.positions.remove(&before.entry.header);
+        }
+        self.positions.add(&header);
+        let entry = CheckpointEntry { header, marks: Marks::default() };
+        self.entries.insert(entry.header.sequence, Live { entry, gz: None });
+    }
+
     fn apply(&mut self, change: Change) {
         self.n = change.n;
         self.stamp = self.stamp.max(change.stamp);
         self.last_sequence = self.last_sequence.max(change.last);
         for header in change.puts {
             self.last_sequence = self.last_sequence.max(header.sequence);
-            let entry = CheckpointEntry { header, marks: Marks::default() };
-            self.entries.insert(entry.header.sequence, Live { entry, gz: None });
+            self.add(header);
         }
         for (sequence, marks) in change.marks {
             if let Some(live) = self.entries.get_mut(&sequence) {
@@ -212,6 +224,7 @@ impl RunLog {
         }
         for sequence in change.drops {
             if let Some(live) = self.entries.remove(&sequence) {
+                self.positions.remove(&live.entry.header);
                 self.attachments.drop_checkpoint(live.entry.header.snapshot_id.as_str());
             }
             self.dropped.insert(sequence);
@@ -234,8 +247,13 @@ impl RunLog {
             return;
         }
         let below = if self.trailing > 0 { self.last_sequence } else { self.lost_below };
-        self.entries
-            .retain(|sequence, live| *sequence > below || history.holds(&live.entry.header.snapshot_id));
+        self.entries.retain(|sequence, live| {
+            let is_there = *sequence > below || history.holds(&live.entry.header.snapshot_id);
+            if !is_there {
+                self.positions.remove(&live.entry.header);
+            }
+            is_there
+        });
         let known: BTreeSet<_> =
             self.entries.values().map(|live| live.entry.header.snapshot_id.clone()).collect();
         for id in history.ids() {

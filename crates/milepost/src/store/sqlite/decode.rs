@@ -103,6 +103,9 @@ pub(super) const ENTRY: &str = "c.run_n, c.sequence, c.snapshot_id, c.stamp, c.c
                      m.revision, m.checksum, m.marks \
                      FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence";
 
+/// Number of columns that `entry` decodes.
+pub(super) const ENTRY_COLUMNS: usize = 9;
+
 /// Decodes a row that a writer may read again in its next write. Caches its header.
 pub(super) fn entry(row: &SqlRow<'_>) -> Result<Row> {
     let header = |key: &[&[u8]], value: &[u8], stored: &[u8]| {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, Result};
 
 use super::connection::{self, Access};
 use super::decode::number;
+use super::thread_positions::Differences;
 use super::view::StoreView;
 use super::{SqliteStore, StoreResult, blob, recover, rows, salvage};
 use crate::fs::atomic;
@@ -100,6 +101,12 @@ fn inspect(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
     if loose > 0 {
         found(ProblemKind::Orphan, format!("{loose} rows do not belong to any checkpoint"), true);
     }
+    let differences =
+        store.with(Access::Any, |db| Differences::find(db.connection()).map_err(|e| store.error(e)))?;
+    let positions = differences.count();
+    if positions > 0 {
+        found(ProblemKind::Orphan, format!("{positions} positions in threads differ from the headers"), true);
+    }
     report.problems.extend(blob::inspect(store)?);
     Ok(report)
 }
@@ -179,7 +186,9 @@ fn repair(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
         let loose = "DELETE FROM marks WHERE NOT EXISTS (SELECT 1 FROM checkpoint c \
                      WHERE c.run_n = marks.run_n AND c.sequence = marks.sequence)";
         done += tx.execute(loose, [])? as u64;
-        Ok(done)
+        let positions = Differences::find(tx)?;
+        positions.repair(tx)?;
+        Ok(done + positions.count())
     })?;
     report.done += blob::repair(store)?;
     Ok(report)

@@ -16,6 +16,7 @@ mod recover;
 mod rows;
 mod salvage;
 mod schema;
+mod thread_positions;
 mod transact;
 mod verified_cache;
 mod view;

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::decode::{self, EVENTS_PER_STAMP, RUN, RunTableRow, header_key, integer, number};
-use super::{frames, verified_cache};
+use super::{frames, thread_positions, verified_cache};
 use crate::model::{Event, Item, Marks, Message, RunId};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
@@ -113,7 +113,7 @@ pub(super) fn put_header(tx: &Connection, n: i64, sealed: &Sealed) -> Result<()>
         sum,
         text
     ])?;
-    Ok(())
+    thread_positions::put(tx, n, header)
 }
 
 fn set_name(tx: &Connection, n: i64, sequence: u64, name: &str) -> Result<()> {
@@ -161,6 +161,7 @@ pub(super) fn drop_checkpoints(tx: &Connection, n: i64, drops: &[u64]) -> Result
         let (Some(&first), Some(&last)) = (stretch.first(), stretch.last()) else { continue };
         // Within the stretch, deltas are removed together with their bases.
         frames::make_dependant_whole(tx, n, first)?;
+        thread_positions::drop_with_checkpoints(tx, n, first, last)?;
         let range = params![n, integer(first), integer(last)];
         drop_documents(tx, range)?;
         for table in ["marks", "name"] {
@@ -198,7 +199,8 @@ pub(super) fn delete_run(tx: &Connection, n: i64) -> Result<()> {
         let of_run = "stamp IN (SELECT stamp FROM checkpoint WHERE run_n = ?1)";
         tx.execute(&format!("DELETE FROM {table} WHERE {of_run}"), [n])?;
     }
-    for table in ["checkpoint", "marks", "name", "item", "message", "attachment", "event"] {
+    for table in ["checkpoint", "marks", "name", "thread_position", "item", "message", "attachment", "event"]
+    {
         tx.execute(&format!("DELETE FROM {table} WHERE run_n = ?1"), [n])?;
     }
     tx.execute("DELETE FROM run WHERE n = ?1", [n])?;

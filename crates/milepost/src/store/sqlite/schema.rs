@@ -8,8 +8,8 @@ pub(super) const APPLICATION_ID: i64 = 0x4D50_5354;
 pub(super) const STORE_VERSION: i64 = 1;
 
 /// Every row has a checksum over its key and value, so that any changed byte is detected. The exceptions are
-/// `name`, which is derived from headers and marks and is checked against them, and `blob_pack`, whose
-/// contents are verified against the ids of their blobs.
+/// `name` and `thread_position`, which are derived from headers and marks and are checked against them, and
+/// `blob_pack`, whose contents are verified against the ids of their blobs.
 ///
 /// `run.n` identifies the run in the other tables. `checkpoint_header_id` finds a checkpoint with a damaged
 /// key by the id at the start of its header.
@@ -19,6 +19,9 @@ pub(super) const STORE_VERSION: i64 = 1;
 /// at its start, so that a save touches few pages. A plain save touches even fewer: it appends one row
 /// to `append_log`, which has the columns of the other tables. Several such rows are later merged
 /// into those tables at once, and `view` presents the log and the tables as one.
+///
+/// `thread_position` lists positions in threads. SQLite adds those columns of the primary key to an index that
+/// the index lacks, so the namespace, which can be long, is not in the primary key.
 ///
 /// The small blobs of one put share the rows of `blob_pack`, because a row for each would leave most of its
 /// last page unused. `blob.pack` is 0 for a blob that is a file next to the database, and NULL for one whose
@@ -84,6 +87,19 @@ CREATE TABLE name (
     sequence INTEGER NOT NULL,
     PRIMARY KEY (name, run_n, sequence)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE thread_position (
+    run_n      INTEGER NOT NULL,
+    id         TEXT NOT NULL,
+    stamp      INTEGER NOT NULL,
+    sequence   INTEGER NOT NULL,
+    namespace  TEXT NOT NULL,
+    invocation TEXT,
+    PRIMARY KEY (run_n, id, stamp)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX thread_namespace ON thread_position (run_n, namespace, id, stamp);
+CREATE INDEX thread_id ON thread_position (id, stamp);
+CREATE INDEX thread_invocation ON thread_position (invocation, id, stamp) WHERE invocation IS NOT NULL;
 
 CREATE TABLE item (
     run_n    INTEGER NOT NULL,
@@ -172,7 +188,7 @@ CREATE TABLE blob_root (
 ";
 
 /// Number of statements in `TABLES`.
-pub(super) const COUNT: usize = 21;
+pub(super) const COUNT: usize = 25;
 
 /// Whether a statement of a file's schema is in `TABLES`.
 pub(super) fn is_known(sql: &str) -> bool {

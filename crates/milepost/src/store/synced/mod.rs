@@ -8,6 +8,7 @@
 
 mod fetch;
 mod read;
+mod thread_positions;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

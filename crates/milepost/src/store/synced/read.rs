@@ -8,11 +8,13 @@ use std::sync::Arc;
 use super::{SyncedStore, WAITING, is_waiting};
 use crate::model::RunId;
 use crate::store::query::arrange;
-use crate::store::{HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoredRun};
+use crate::store::{
+    CheckpointFilter, HeaderQuery, Row, RunQuery, RunRow, Store, StoreError, StoreInfo, StoredRun,
+};
 
 impl SyncedStore {
     /// The store on this machine, if the run waits there or the server is not used.
-    fn waiting_in(&self, run: &RunId) -> Result<Option<Arc<dyn Store>>, StoreError> {
+    pub(super) fn waiting_in(&self, run: &RunId) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let found = self.local_run(run)?;
         Ok(found.filter(|(_, stored)| is_waiting(&stored.row)).map(|(local, _)| local))
     }
@@ -77,13 +79,16 @@ impl SyncedStore {
     }
 
     /// The runs that wait on this machine.
-    fn waiting_runs(&self) -> Result<HashSet<RunId>, StoreError> {
+    pub(super) fn waiting_runs(&self) -> Result<HashSet<RunId>, StoreError> {
         let Some(local) = self.local()? else { return Ok(HashSet::new()) };
         let rows = local.runs(&RunQuery::default())?;
         Ok(rows.into_iter().filter(is_waiting).map(|row| row.run_id).collect())
     }
 
     pub(super) fn list_headers(&self, query: &HeaderQuery<'_>) -> Result<Vec<Row>, StoreError> {
+        if let CheckpointFilter::Thread(filter) = query.find {
+            return self.list_positions(query, filter);
+        }
         match query.run {
             Some(run) => self.headers_of_run(run, query),
             None => self.headers_of_all(query),
@@ -189,7 +194,7 @@ fn waiting_row(mut row: RunRow) -> RunRow {
     row
 }
 
-fn add_offset(row: &mut Row) {
+pub(super) fn add_offset(row: &mut Row) {
     match row {
         Row::Intact(entry) => entry.header.stamp = entry.header.stamp.saturating_add(WAITING),
         Row::Damaged { cursor, .. } => cursor.stamp = cursor.stamp.saturating_add(WAITING),

@@ -11,7 +11,7 @@ use crate::model::{Event, RunRecord};
 use crate::seal::Sealed;
 use crate::store::check::checksum;
 use crate::store::sqlite::decode::{self, EVENTS_PER_STAMP, RunTableRow, bytes, integer, number, text};
-use crate::store::sqlite::{attachments, frames, rows};
+use crate::store::sqlite::{attachments, frames, rows, thread_positions};
 use crate::store::{Damage, Part, Row, frame};
 
 /// The next save merges the rows once there are this many.
@@ -225,7 +225,10 @@ impl StoreView<'_> {
         let mut trusted = Vec::new();
         for row in &waiting {
             match self.appended_entry(row)? {
-                Row::Intact(_) => trusted.push((row.n, row.sequence)),
+                Row::Intact(entry) => {
+                    thread_positions::put(tx, row.n, &entry.header)?;
+                    trusted.push((row.n, row.sequence));
+                }
                 Row::Damaged { .. } => {
                     let keep = "UPDATE append_log SET run_sum = x'', record = '', drops = x'', event = '', event_count = 0 \
                                 WHERE stamp = ?1";

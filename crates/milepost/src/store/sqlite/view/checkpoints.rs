@@ -110,6 +110,7 @@ impl StoreView<'_> {
                 rows
             }
             CheckpointFilter::Name(name) => self.named(name)?,
+            CheckpointFilter::Thread(filter) => return self.by_thread(only, &filter, query),
         };
         let of_run = rows.into_iter().filter(|(n, _)| only.is_none_or(|only| only == *n));
         Ok(arrange(of_run.map(|(_, row)| row).collect(), query, Row::cursor))

@@ -8,6 +8,7 @@ mod checkpoints;
 mod events;
 mod retention;
 mod runs;
+mod thread_positions;
 
 use std::collections::BTreeSet;
 

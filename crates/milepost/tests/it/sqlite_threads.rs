@@ -1,0 +1,111 @@
+//! Damage to the positions in threads of a SQLite store. They are derived from headers: a list never fails and never
+//! contains a wrong checkpoint, and a repair restores what is missing. The tests change rows by SQL.
+
+use milepost::internal::store::SqliteStore;
+use milepost::store::{CheckpointFilter, HeaderQuery, Maintenance, OpenOptions, Row, Store, ThreadFilter};
+use milepost_testkit::{Oracle, fixtures};
+
+const ALL: [&str; 12] = ["11", "10", "09", "08", "07", "06", "05", "04", "03", "02", "01", "00"];
+
+/// Writes twelve checkpoints with positions, the latest of them to the append log, and executes the statement.
+fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
+    let mut oracle = Oracle::begin(&store, "hurt");
+    for n in 0..12 {
+        oracle.put(&oracle.doc(n).thread(fixtures::position("ns", &format!("{n:02}"))));
+    }
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let merged: i64 = db.query_row("SELECT count(*) FROM thread_position", [], |row| row.get(0)).unwrap();
+    assert_eq!(merged, 9, "the other checkpoints are in the append log");
+    assert_eq!(db.execute(sql, []).unwrap(), 1, "{sql}");
+    then(&store, oracle);
+}
+
+/// The ids in the namespace; `-` for a damaged row.
+fn listed(store: &dyn Store, namespace: &str) -> Vec<String> {
+    let find = CheckpointFilter::Thread(ThreadFilter::default().namespace(namespace));
+    let rows = store.headers(&HeaderQuery::default().run(&fixtures::run_id("hurt")).find(find)).unwrap();
+    let id = |row| match row {
+        Row::Intact(entry) => entry.header.thread().as_ref().unwrap().id.clone(),
+        Row::Damaged { .. } => "-".into(),
+    };
+    rows.into_iter().map(id).collect()
+}
+
+fn without(id: &str) -> Vec<&'static str> {
+    ALL.into_iter().filter(|other| *other != id).collect()
+}
+
+/// A repair finds one problem and restores the whole list.
+fn is_repaired(store: &dyn Store, oracle: &Oracle<'_>) {
+    let found = store.maintain(Maintenance::Inspect).unwrap().problems;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(store.maintain(Maintenance::Repair).unwrap().done > 0);
+    assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, []);
+    assert_eq!(listed(store, "ns"), ALL);
+    oracle.check();
+}
+
+#[test]
+fn a_missing_position_is_added() {
+    with_damage("DELETE FROM thread_position WHERE id = '05'", |store, oracle| {
+        assert_eq!(listed(store, "ns"), without("05"));
+        is_repaired(store, &oracle);
+    });
+}
+
+#[test]
+fn a_wrong_position_is_ignored_and_replaced() {
+    for change in
+        ["namespace = 'wrong'", "id = 'wrong'", "stamp = 99", "sequence = 4", "invocation = 'wrong'"]
+    {
+        let sql = format!("UPDATE thread_position SET {change} WHERE id = '05'");
+        with_damage(&sql, |store, oracle| {
+            assert_eq!(listed(store, "ns"), without("05"), "{change}");
+            assert!(listed(store, "wrong").is_empty(), "{change}");
+            is_repaired(store, &oracle);
+        });
+    }
+}
+
+#[test]
+fn a_position_without_a_checkpoint_is_ignored_and_removed() {
+    let sql = "INSERT INTO thread_position VALUES (1, '055', 99, 99, 'ns', NULL)";
+    with_damage(sql, |store, oracle| {
+        assert_eq!(listed(store, "ns"), ALL);
+        is_repaired(store, &oracle);
+    });
+}
+
+#[test]
+fn a_damaged_header_is_reported_in_its_place() {
+    let sql = "UPDATE checkpoint SET header = replace(header, 'manual', 'mXnual') WHERE sequence = 6";
+    with_damage(sql, |store, oracle| {
+        let expected = ALL.map(|id| if id == "05" { "-" } else { id });
+        assert_eq!(listed(store, "ns"), expected);
+        is_repaired(store, &oracle);
+    });
+}
+
+#[test]
+fn a_damaged_header_in_the_append_log_hides_only_its_position() {
+    let sql = "UPDATE append_log SET header = replace(header, 'manual', 'mXnual') WHERE sequence = 11";
+    with_damage(sql, |store, oracle| {
+        assert_eq!(listed(store, "ns"), without("10"));
+        store.maintain(Maintenance::Compact).unwrap();
+        assert_eq!(listed(store, "ns"), without("10"));
+        is_repaired(store, &oracle);
+    });
+}
+
+#[test]
+fn a_checkpoint_without_a_readable_header_is_dropped_with_its_position() {
+    with_damage("UPDATE checkpoint SET header = '{' WHERE sequence = 6", |store, mut oracle| {
+        oracle.drop_all(&[6]);
+        assert_eq!(listed(store, "ns"), without("05"));
+        assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, []);
+        oracle.check();
+    });
+}
