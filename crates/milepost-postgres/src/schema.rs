@@ -43,9 +43,9 @@ fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Every row of a run has a checksum over its key and value, so that any changed byte is detected. `write_log`
-/// and `name` have none: the first is only compared with values that the writer knows, and the second is
-/// derived from headers and marks and checked against them.
+/// Every row of a run has a checksum over its key and value, so that any changed byte is detected. `write_log`,
+/// `name` and `thread_position` have none: the first is only compared with values that the writer knows, and the
+/// others are derived from headers and marks and checked against them.
 ///
 /// Text that may be long or contain a zero byte is a key only as a hash: an index entry is limited to a third of
 /// a page, and `text` cannot contain a zero byte.
@@ -125,6 +125,22 @@ CREATE TABLE IF NOT EXISTS {s}.name (
 CREATE INDEX IF NOT EXISTS name_place ON {s}.name (run_n, sequence);
 CREATE UNIQUE INDEX IF NOT EXISTS name_reserved ON {s}.name (reserved) WHERE reserved IS NOT NULL;
 
+CREATE TABLE IF NOT EXISTS {s}.thread_position (
+    run_n      bigint NOT NULL,
+    sequence   bigint NOT NULL,
+    stamp      bigint NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    namespace  text COLLATE "C" NOT NULL,
+    invocation text COLLATE "C",
+    PRIMARY KEY (run_n, sequence),
+    FOREIGN KEY (run_n, sequence) REFERENCES {s}.checkpoint ON DELETE CASCADE
+);
+CREATE INDEX IF NOT EXISTS thread_namespace ON {s}.thread_position (run_n, namespace, id, stamp);
+CREATE INDEX IF NOT EXISTS thread_run ON {s}.thread_position (run_n, id, stamp);
+CREATE INDEX IF NOT EXISTS thread_id ON {s}.thread_position (id, stamp);
+CREATE INDEX IF NOT EXISTS thread_invocation ON {s}.thread_position (invocation, id, stamp)
+    WHERE invocation IS NOT NULL;
+
 CREATE TABLE IF NOT EXISTS {s}.item (
     run_n    bigint NOT NULL REFERENCES {s}.run (n) ON DELETE CASCADE,
     n        bigint NOT NULL,
@@ -192,13 +208,14 @@ CREATE TABLE IF NOT EXISTS {s}.blob_root (
 
 /// The rights that an application role needs on each table, and on the sequence. Rows of other tables that belong to a
 /// removed run or checkpoint are removed by foreign keys, for which the owner's rights count.
-const RIGHTS: [(&str, &str); 14] = [
+const RIGHTS: [(&str, &str); 15] = [
     ("TABLE {s}.meta", "SELECT"),
     ("TABLE {s}.run", "SELECT, INSERT, UPDATE, DELETE"),
     ("TABLE {s}.checkpoint", "SELECT, INSERT, UPDATE, DELETE"),
     ("TABLE {s}.frame", "SELECT, INSERT, DELETE"),
     ("TABLE {s}.marks", "SELECT, INSERT, UPDATE"),
     ("TABLE {s}.name", "SELECT, INSERT, DELETE"),
+    ("TABLE {s}.thread_position", "SELECT, INSERT"),
     ("TABLE {s}.item", "SELECT, INSERT, DELETE"),
     ("TABLE {s}.message", "SELECT, INSERT"),
     ("TABLE {s}.attachment", "SELECT, INSERT, UPDATE, DELETE"),

@@ -57,6 +57,7 @@ impl Params {
 pub(crate) enum Column {
     Ints(Vec<i64>),
     Texts(Vec<String>),
+    OptionalTexts(Vec<Option<String>>),
     Bytes(Vec<Vec<u8>>),
     OptionalBytes(Vec<Option<Vec<u8>>>),
 }
@@ -68,6 +69,7 @@ impl Params {
         let is_single = columns.iter().all(|column| match column {
             Column::Ints(values) => values.len() == 1,
             Column::Texts(values) => values.len() == 1,
+            Column::OptionalTexts(values) => values.len() == 1,
             Column::Bytes(values) => values.len() == 1,
             Column::OptionalBytes(values) => values.len() == 1,
         });
@@ -76,10 +78,12 @@ impl Params {
             .map(|column| match (is_single, column) {
                 (true, Column::Ints(mut values)) => self.add(values.pop(), Type::INT8),
                 (true, Column::Texts(mut values)) => self.add(values.pop(), Type::TEXT),
+                (true, Column::OptionalTexts(mut values)) => self.add(values.pop().flatten(), Type::TEXT),
                 (true, Column::Bytes(mut values)) => self.add(values.pop(), Type::BYTEA),
                 (true, Column::OptionalBytes(mut values)) => self.add(values.pop().flatten(), Type::BYTEA),
                 (false, Column::Ints(values)) => self.ints(values),
                 (false, Column::Texts(values)) => self.texts(values),
+                (false, Column::OptionalTexts(values)) => self.add(values, Type::TEXT_ARRAY),
                 (false, Column::Bytes(values)) => self.byte_arrays(values),
                 (false, Column::OptionalBytes(values)) => self.add(values, Type::BYTEA_ARRAY),
             })

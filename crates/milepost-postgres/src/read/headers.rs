@@ -1,11 +1,11 @@
-//! Lists headers by run, id, prefix and name, each through an index, and what retention needs to know. A handle with
+//! Lists headers by run, id, prefix, name and position in a thread, each through an index, and what retention needs to know. A handle with
 //! a project lists those of its runs. Reads no documents.
 
 use milepost::internal::store::arrange;
 use milepost::model::RunId;
 use milepost::store::{CheckpointFilter, HeaderQuery, RetentionEntry, Row, StoreError};
 
-use super::newest;
+use super::{newest, thread_positions};
 use crate::decode::{self, ENTRY, WITH_MARKS, integer, number};
 use crate::error::PostgresError;
 use crate::session::Params;
@@ -95,6 +95,9 @@ pub(crate) fn headers(store: &PostgresStore, query: &HeaderQuery<'_>) -> Result<
         && newest::applies_to(query)
     {
         return newest::headers(store, project, query.limit);
+    }
+    if let CheckpointFilter::Thread(filter) = &query.find {
+        return thread_positions::headers(store, query, filter);
     }
     let Some((sql, params)) = listing(query, store.project().id()) else { return Ok(Vec::new()) };
     let sql = store.schema().fill(&sql);

@@ -6,3 +6,4 @@ pub(crate) mod events;
 pub(crate) mod headers;
 mod newest;
 pub(crate) mod runs;
+mod thread_positions;

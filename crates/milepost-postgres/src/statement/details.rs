@@ -1,4 +1,4 @@
-//! The parts of a commit's statement for marks, names, attachments and events.
+//! The parts of a commit's statement for marks, names, positions in threads, attachments and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,6 +124,27 @@ impl Builder<'_> {
             );
             self.part("add_names", sql);
         }
+    }
+
+    /// Adds the positions of checkpoints in threads.
+    pub(super) fn thread_positions(&mut self, puts: &[&Sealed]) {
+        let positions = puts.iter().filter_map(|put| Some((put.header(), put.header().thread().as_ref()?)));
+        let positions: Vec<_> = positions.collect();
+        if positions.is_empty() {
+            return;
+        }
+        let rows = self.params.rows(vec![
+            Column::Ints(positions.iter().map(|(header, _)| integer(header.sequence())).collect()),
+            Column::Ints(positions.iter().map(|(header, _)| integer(header.stamp())).collect()),
+            Column::Texts(positions.iter().map(|(_, thread)| thread.id.clone()).collect()),
+            Column::Texts(positions.iter().map(|(_, thread)| thread.namespace.clone()).collect()),
+            Column::OptionalTexts(positions.iter().map(|(_, thread)| thread.invocation.clone()).collect()),
+        ]);
+        let sql = format!(
+            "INSERT INTO {{s}}.thread_position (run_n, sequence, stamp, id, namespace, invocation) \
+             SELECT written.n, p.* FROM written, {rows} p"
+        );
+        self.part("add_thread_positions", sql);
     }
 
     /// Removes the attachments of dropped checkpoints and adds new ones.

@@ -98,6 +98,7 @@ pub(crate) fn build(
     build.compare_and_set(is_new_run, blobs)?;
     build.share_blobs(blobs);
     build.put(&puts)?;
+    build.thread_positions(&puts);
     build.marks(&drops)?;
     build.names(&puts, &drops);
     build.drop_checkpoints(&drops);

@@ -3,6 +3,7 @@
 use milepost::internal::store::SqliteStore;
 use milepost::store::{
     CheckpointFilter, EventQuery, HeaderQuery, Maintenance, OpenOptions, Row, RunQuery, Store, StoreError,
+    ThreadFilter,
 };
 use milepost_postgres::PostgresStore;
 use milepost_testkit::rng::{edited, text};
@@ -71,6 +72,31 @@ fn damage_is_reported_for_its_row_only() {
         0,
         "the document itself is verified by others"
     );
+}
+
+#[test]
+fn a_position_in_a_thread_is_listed_only_if_its_header_confirms_it() {
+    let Some((_schema, store, sql)) = new_store() else { return };
+    let mut oracle = Oracle::begin(&store, "positions");
+    for id in ["1", "2", "3", "4"] {
+        oracle.put(&oracle.doc(id).thread(fixtures::position("", id)));
+    }
+    sql.run("UPDATE {s}.thread_position SET id = '9' WHERE id = '3'");
+    let listed = |limit, filter| {
+        let query = HeaderQuery::default().run(oracle.run()).find(CheckpointFilter::Thread(filter));
+        let rows = store.headers(&query.limit(limit)).unwrap().into_iter();
+        let ids =
+            rows.map(|row| row.intact().map(|entry| entry.header.thread().as_ref().unwrap().id.clone()));
+        ids.map(|id| id.unwrap_or("damaged".into())).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(0, ThreadFilter::default()), ["4", "2", "1"]);
+    assert_eq!(listed(1, ThreadFilter::default()), ["4"]);
+    assert_eq!(listed(2, ThreadFilter::default().namespace("")), ["4", "2"]);
+    assert!(listed(0, ThreadFilter::default().id("9")).is_empty());
+    sql.run("UPDATE {s}.checkpoint SET header = replace(header, 'manual', 'timers') WHERE sequence = 2");
+    assert_eq!(listed(0, ThreadFilter::default()), ["4", "damaged", "1"]);
+    store.maintain(Maintenance::Repair).unwrap();
+    assert_eq!(listed(0, ThreadFilter::default()), ["4", "2", "1"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn facts_about_the_server_and_the_tables() {
     assert_eq!(Some(info.user()), store.current_user().unwrap().as_ref());
     assert!(!info.standby());
     assert!(info.round_trip() > Duration::ZERO && info.round_trip() < Duration::from_secs(5));
-    assert_eq!(info.tables().len(), 13);
+    assert_eq!(info.tables().len(), 14);
     assert!(info.tables().iter().all(|table| table.bytes() > 0));
     assert!(info.tables().is_sorted_by_key(|table| std::cmp::Reverse(table.bytes())));
     let rows = |name: &str| info.table(name).map(|table| (table.rows(), table.estimated())).unwrap();

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use milepost::store::{Commit, HeaderQuery, RunQuery, Store, WriteDecision};
+use milepost::store::{CheckpointFilter, Commit, HeaderQuery, RunQuery, Store, ThreadFilter, WriteDecision};
 use milepost_postgres::PostgresStore;
 use milepost_testkit::postgres::{ClusterOptions, PrivateCluster, unless_skipped};
 use milepost_testkit::{Oracle, TestCheckpoint, fixtures};
@@ -37,9 +37,12 @@ fn fill(sql: &Sql, runs: u64) {
          FROM generate_series(1001, 1000 + {runs}) i, generate_series(1, 50) k; \
          INSERT INTO {{s}}.marks (run_n, sequence, revision, checksum, marks) SELECT i * 4096, k, 1, '', '{{}}' \
          FROM generate_series(1001, 1000 + {runs}) i, generate_series(1, 50) k; \
+         INSERT INTO {{s}}.thread_position (run_n, sequence, stamp, id, namespace, invocation) \
+         SELECT i * 4096, k, i * 4096 + k, 'id-' || lpad((i * 50 + k)::text, 9, '0'), 'ns-' || k % 7, \
+         'invocation-' || i FROM generate_series(1001, 1000 + {runs}) i, generate_series(1, 50) k; \
          SELECT setval('{{s}}.stamp', ({runs} + 1010) * 4096)"
     ));
-    for table in ["run", "checkpoint", "frame", "marks"] {
+    for table in ["run", "checkpoint", "frame", "marks", "thread_position"] {
         sql.run(&format!("ANALYZE {{s}}.{table}"));
     }
 }
@@ -56,7 +59,8 @@ fn time(mut read: impl FnMut()) -> Duration {
 
 fn save(store: &PostgresStore, label: &str) {
     let run = fixtures::run_id("tested-0");
-    let doc = TestCheckpoint::new(&run, label).state("x".repeat(3000));
+    let doc =
+        TestCheckpoint::new(&run, label).state("x".repeat(3000)).thread(fixtures::position("ns", label));
     let write = store.write(&run, &mut |view| {
         let mut commit = Commit::new(fixtures::next_record(&run, view));
         commit.puts.push(doc.seal(&view.slot));
@@ -85,6 +89,12 @@ fn statements_of_one_project_use_indexes_only() {
         for n in 0..30 {
             Oracle::begin(&store, &format!("tested-{n}")).put_many(5);
         }
+        let mut threads = Oracle::begin(&store, "tested-threads");
+        for id in ["tested-2", "tested-1", "tested-3"] {
+            let mut position = fixtures::position("ns-3", id);
+            position.invocation = Some("tested".to_owned());
+            threads.put(&threads.doc(id).thread(position));
+        }
         fill(&sql, runs);
         times.push(latest_and_list(&store));
     }
@@ -97,12 +107,24 @@ fn statements_of_one_project_use_indexes_only() {
     for project in ["tested", ""] {
         let store = servers::open_project(&large, project);
         let run = fixtures::run_id("tested-7");
-        let steps: [(&str, &dyn Fn()); 6] = [
+        let threads = fixtures::run_id("tested-threads");
+        let position = |run, filter| {
+            let query = HeaderQuery::default().run(run).find(CheckpointFilter::Thread(filter)).limit(1);
+            assert_eq!(store.headers(&query).unwrap().len(), 1, "{filter:?}");
+        };
+        let (threads, all) = (Some(&threads), ThreadFilter::default());
+        let steps: [(&str, &dyn Fn()); 12] = [
             ("latest", &|| assert_eq!(store.headers(&HeaderQuery::default().limit(1)).unwrap().len(), 1)),
             ("list", &|| assert_eq!(store.headers(&HeaderQuery::default().limit(20)).unwrap().len(), 20)),
             ("runs", &|| assert_eq!(store.runs(&RunQuery::default().limit(20)).unwrap().len(), 20)),
             ("run", &|| assert!(store.run(&run).unwrap().is_some())),
             ("show", &|| drop(store.body(&run, 3).unwrap())),
+            ("newest position", &|| position(threads, all)),
+            ("newest position of a namespace", &|| position(threads, all.namespace("ns-3"))),
+            ("next position", &|| position(threads, all.namespace("ns-3").after(("tested-3", 0)))),
+            ("position", &|| position(threads, all.namespace("ns-3").id("tested-2"))),
+            ("position in any run", &|| position(None, all.id("tested-2"))),
+            ("positions of an invocation", &|| position(None, all.invocation("tested"))),
             ("save", &|| save(&store, &format!("saved-{project}"))),
         ];
         for (step, execute) in steps {
@@ -111,7 +133,7 @@ fn statements_of_one_project_use_indexes_only() {
             let log = cluster.log().unwrap();
             let plans = &log[before..];
             assert!(plans.contains("Index Scan"), "{step} of {project:?} logged no plan: {plans}");
-            for table in ["run", "checkpoint", "frame", "marks"] {
+            for table in ["run", "checkpoint", "frame", "marks", "thread_position"] {
                 let scan = format!("Seq Scan on {table}");
                 assert!(!plans.contains(&scan), "{step} of {project:?}: {scan}\n{plans}");
             }

@@ -4,7 +4,7 @@
 use milepost::model::{BlobId, RunId};
 use milepost::store::{
     CheckpointFilter, Commit, EventQuery, HeaderQuery, LiveBlobs, Maintenance, Row, RunQuery, Store,
-    StoreError, WriteDecision,
+    StoreError, ThreadFilter, WriteDecision,
 };
 use milepost_postgres::PostgresStore;
 use milepost_testkit::{Oracle, TestCheckpoint, fixtures};
@@ -37,7 +37,7 @@ fn two_projects() -> Option<(TestSchema, PostgresStore, PostgresStore, PostgresS
     for n in 0..9 {
         for (project, store) in [("a", &a), ("b", &b)] {
             let run = fixtures::run_id(&format!("{project}-{}", n % 3));
-            let doc = TestCheckpoint::new(&run, n);
+            let doc = TestCheckpoint::new(&run, n).thread(fixtures::position("", &n.to_string()));
             let write = store.write(&run, &mut |view| {
                 let record = fixtures::next_record(&run, view);
                 let record = fixtures::set_member(&record, "project_id", &format!("\"{project}\""));
@@ -77,6 +77,11 @@ fn every_list_shows_one_project() {
             store.runs(&query).unwrap().into_iter().map(|row| row.run_id).collect()
         };
         assert_eq!(runs(RunQuery::default()).len(), 3);
+        for (filter, count) in [(ThreadFilter::default(), 9), (ThreadFilter::default().id("4"), 1)] {
+            let query = HeaderQuery::default().find(CheckpointFilter::Thread(filter));
+            let found = runs_of(store.headers(&query).unwrap());
+            assert!(is_of(project, &found) && found.len() == count, "{filter:?}: {found:?}");
+        }
         assert!(is_of(project, &runs(RunQuery::default())));
         assert!(is_of(project, &runs(RunQuery::default().limit(2))));
         assert!(is_of(other, &runs(RunQuery::default().project(other))), "the query's project wins");

@@ -5,8 +5,8 @@ use std::error::Error;
 
 use milepost::model::BlobId;
 use milepost::store::{
-    Commit, EventQuery, HeaderQuery, LiveBlobs, Maintenance, OpenOptions, RunQuery, RunView, ServerProblem,
-    Store, StoreError, WriteDecision,
+    CheckpointFilter, Commit, EventQuery, HeaderQuery, LiveBlobs, Maintenance, OpenOptions, RunQuery,
+    RunView, ServerProblem, Store, StoreError, ThreadFilter, WriteDecision,
 };
 use milepost_postgres::PostgresStore;
 use milepost_postgres::connection::Settings;
@@ -85,7 +85,8 @@ fn use_everything(store: &dyn Store, administrator: &Sql, label: &str) -> Result
         let mut slot = view.slot.clone();
         for n in 0..8 {
             let state = rng::edited(&rng::text(6000, 1), 5, n);
-            commit.puts.push(TestCheckpoint::new(&run, n).state(state).seal(&slot));
+            let doc = TestCheckpoint::new(&run, n).state(state);
+            commit.puts.push(doc.thread(fixtures::position("", &n.to_string())).seal(&slot));
             slot = slot.next();
         }
         commit.marks.push((view.slot.sequence(), fixtures::tagged(1, &[&tag])));
@@ -111,6 +112,7 @@ fn use_everything(store: &dyn Store, administrator: &Sql, label: &str) -> Result
     store.run(&run)?;
     store.runs(&RunQuery::default())?;
     store.headers(&HeaderQuery::default().limit(5))?;
+    store.headers(&HeaderQuery::default().find(CheckpointFilter::Thread(ThreadFilter::default())))?;
     store.body(&run, 8)?;
     store.events(&EventQuery::default())?;
     store.messages(&run)?;
@@ -156,7 +158,7 @@ fn every_granted_right_is_needed() {
     }
     let role = format!("needed_{}", schema.schema());
     let rights = rights_in(&PostgresStore::create_statements(&schema, Some(&role)));
-    assert_eq!(rights.len(), 44, "{rights:?}");
+    assert_eq!(rights.len(), 46, "{rights:?}");
     let mut unneeded = Vec::new();
     for (n, (object, right)) in rights.iter().enumerate() {
         administrator.run(&format!("REVOKE {right} ON {object} FROM \"{role}\""));

@@ -221,6 +221,15 @@ pub fn characters_are_literal(store: &dyn Store) {
         assert_eq!(found(all().id(text)), [text]);
         assert_eq!(found(all().namespace(text)), [text]);
     }
+    for unknown in ["a\0", "\0", "a%\0"] {
+        let found = |filter| listed(store, Some(oracle.run()), filter, 0).len();
+        assert_eq!(
+            found(all().id(unknown)) + found(all().namespace(unknown)) + found(all().invocation(unknown)),
+            0
+        );
+    }
+    assert_eq!(listed(store, Some(oracle.run()), all().after(("a\n\0x", 0)), 1), ["a\n"]);
+    assert_eq!(listed(store, Some(oracle.run()), all().after(("a\n", 0)), 1), ["A_"]);
     let long = "é".repeat(THREAD_ID_LIMIT / 2);
     let namespace = "n".repeat(NAMESPACE_LIMIT);
     put(&mut oracle, &[(&namespace, &long)]);
