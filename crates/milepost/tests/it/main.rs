@@ -28,5 +28,6 @@ mod sqlite_wal;
 mod store_calls;
 mod stores;
 mod sync;
+mod sync_threads;
 mod timeline;
 mod toy_store;

@@ -1,21 +1,36 @@
 //! Damage to the positions in threads of a SQLite store. They are derived from headers: a list never fails and never
 //! contains a wrong checkpoint, and a repair restores what is missing. The tests change rows by SQL.
 
-use milepost::internal::store::SqliteStore;
+use std::path::Path;
+use std::sync::Arc;
+
+use milepost::Milepost;
+use milepost::internal::store::{FilesStore, SqliteStore};
 use milepost::store::{CheckpointFilter, HeaderQuery, Maintenance, OpenOptions, Row, Store, ThreadFilter};
 use milepost_testkit::{Oracle, fixtures};
+use rstest::rstest;
 
 const ALL: [&str; 12] = ["11", "10", "09", "08", "07", "06", "05", "04", "03", "02", "01", "00"];
 
-/// Writes twelve checkpoints with positions, the latest of them to the append log, and executes the statement.
-fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("milepost.db");
-    let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
-    let mut oracle = Oracle::begin(&store, "hurt");
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, &OpenOptions::new().create(true)).unwrap()
+}
+
+/// Writes twelve checkpoints with positions, the latest of them to the append log.
+fn fill(store: &dyn Store) -> Oracle<'_> {
+    let mut oracle = Oracle::begin(store, "hurt");
     for n in 0..12 {
         oracle.put(&oracle.doc(n).thread(fixtures::position("ns", &format!("{n:02}"))));
     }
+    oracle
+}
+
+/// Fills a store and executes the statement.
+fn with_damage(sql: &str, then: impl FnOnce(&dyn Store, Oracle<'_>)) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    let store = open(&path);
+    let oracle = fill(&store);
     let db = rusqlite::Connection::open(&path).unwrap();
     let merged: i64 = db.query_row("SELECT count(*) FROM thread_position", [], |row| row.get(0)).unwrap();
     assert_eq!(merged, 9, "the other checkpoints are in the append log");
@@ -108,4 +123,41 @@ fn a_checkpoint_without_a_readable_header_is_dropped_with_its_position() {
         assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, []);
         oracle.check();
     });
+}
+
+#[rstest]
+fn salvage_lists_every_position_again(
+    #[values("thread_position", "thread_namespace", "thread_id", "checkpoint_id")] damaged: &str,
+) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    fill(&open(&path));
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let select = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    let page: u32 = db.query_row(select, [damaged], |row| row.get(0)).unwrap();
+    let page = page as usize;
+    drop(db);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[(page - 1) * 4096..page * 4096].fill(0xA5);
+    std::fs::write(&path, &bytes).unwrap();
+    let store = open(&path);
+    assert_eq!(store.maintain(Maintenance::Repair).unwrap().done, 1);
+    assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, []);
+    assert_eq!(listed(&store, "ns"), ALL);
+}
+
+#[test]
+fn copies_have_the_same_positions() {
+    let dir = tempfile::tempdir().unwrap();
+    let original = open(&dir.path().join("milepost.db"));
+    fill(&original);
+    let sqlite: Arc<dyn Store> = Arc::new(open(&dir.path().join("copy.db")));
+    let options = OpenOptions::new().create(true);
+    let files: Arc<dyn Store> = Arc::new(FilesStore::open(&dir.path().join("files"), &options).unwrap());
+    let from = Milepost::on(Arc::new(original));
+    for copy in [sqlite, files] {
+        from.copy_to(&Milepost::on(Arc::clone(&copy)), &mut |_| ()).unwrap();
+        assert_eq!(listed(&*copy, "ns"), ALL);
+    }
 }
