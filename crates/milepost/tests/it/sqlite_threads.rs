@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use milepost::Milepost;
+use milepost::internal::fs::atomic;
 use milepost::internal::store::{FilesStore, SqliteStore};
 use milepost::store::{CheckpointFilter, HeaderQuery, Maintenance, OpenOptions, Row, Store, ThreadFilter};
 use milepost_testkit::{Oracle, fixtures};
@@ -140,7 +141,7 @@ fn salvage_lists_every_position_again(
     drop(db);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[(page - 1) * 4096..page * 4096].fill(0xA5);
-    std::fs::write(&path, &bytes).unwrap();
+    atomic::write(&path, &bytes, atomic::Mode::Private).unwrap();
     let store = open(&path);
     assert_eq!(store.maintain(Maintenance::Repair).unwrap().done, 1);
     assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, []);
@@ -160,4 +161,22 @@ fn copies_have_the_same_positions() {
         from.copy_to(&Milepost::on(Arc::clone(&copy)), &mut |_| ()).unwrap();
         assert_eq!(listed(&*copy, "ns"), ALL);
     }
+}
+
+#[test]
+fn recovered_checkpoints_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    fill(&open(&path));
+    // All checkpoints are in the WAL. A changed header makes SQLite ignore it.
+    let wal = dir.path().join("milepost.db-wal");
+    let mut bytes = std::fs::read(&wal).unwrap();
+    bytes[20] ^= 1;
+    atomic::write(&wal, &bytes, atomic::Mode::Private).unwrap();
+    let store = open(&path);
+    assert!(store.lost_writes().unwrap() > 0);
+    assert!(listed(&store, "ns").is_empty());
+    store.maintain(Maintenance::Repair).unwrap();
+    assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, []);
+    assert_eq!(listed(&store, "ns"), ALL);
 }

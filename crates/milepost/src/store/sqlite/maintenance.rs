@@ -101,8 +101,7 @@ fn inspect(store: &SqliteStore) -> StoreResult<MaintenanceReport> {
     if loose > 0 {
         found(ProblemKind::Orphan, format!("{loose} rows do not belong to any checkpoint"), true);
     }
-    let differences =
-        store.with(Access::Any, |db| Differences::find(db.connection()).map_err(|e| store.error(e)))?;
+    let differences = store.snapshot(Differences::find)?;
     let positions = differences.count();
     if positions > 0 {
         found(ProblemKind::Orphan, format!("{positions} positions in threads differ from the headers"), true);
