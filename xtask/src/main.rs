@@ -15,6 +15,7 @@ mod mcp;
 mod npm;
 mod picture;
 mod postgres;
+mod python;
 mod search;
 mod setup;
 mod shell;
@@ -24,7 +25,7 @@ mod ui;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | python [build] [--dev] [--short] [TEST…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -49,6 +50,7 @@ fn main() -> Result<()> {
         ["postgres", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
             postgres::run(faults::Size::Full, cases)
         }
+        ["python", rest @ ..] => python::run(&python::Options::parse(rest)?),
         ["mcp"] => mcp::run(),
         ["agents", names @ ..] => agents::run(names),
         ["picture"] => picture::run(None),

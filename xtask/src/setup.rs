@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::shell::{is_installed, is_root, run_program};
 
 /// A program, the package that provides it, and what is skipped without it.
-const NEEDED: [(&str, &str, &str); 16] = [
+const NEEDED: [(&str, &str, &str); 17] = [
     ("git", "git", "the worktree tests and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     (
@@ -30,6 +30,7 @@ const NEEDED: [(&str, &str, &str); 16] = [
     ("flock", "util-linux", "the examples of the documentation"),
     ("jq", "jq", "the examples of the documentation"),
     ("python3", "python3", "the examples of the documentation"),
+    ("pip3", "python3-pip", "the tests of the Python package"),
     ("sqlite3", "sqlite3", "the examples of the documentation"),
     (
         "initdb",

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, run_program};
 use crate::{
-    agents, architecture, bench, deny, faults, handover, mcp, postgres, search, setup, survival, ui,
+    agents, architecture, bench, deny, faults, handover, mcp, postgres, python, search, setup, survival, ui,
 };
 
 pub fn run(size: faults::Size) -> Result<()> {
@@ -36,6 +36,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("faults", || faults::run(size, &[]))?;
     step("faults of PostgreSQL", || postgres::run(size, &[]))?;
     step("ui", || ui::run(size, &[]))?;
+    step("python", || python::run(&python::Options::for_tests(size)))?;
     // These download large MCP clients and agents, so only `--full` runs them.
     if is_full {
         step("mcp", mcp::run)?;
@@ -49,7 +50,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 19 } else { 17 };
+    let steps = if is_full { 20 } else { 18 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }
@@ -100,8 +101,10 @@ fn tests_on_postgres(is_full: bool) -> Result<()> {
 
 /// Packages every published crate as `cargo publish` does, without the verification build.
 fn package() -> Result<()> {
-    let args = ["package", "--quiet", "--workspace", "--exclude", "xtask", "--allow-dirty", "--no-verify"];
-    run_program(cargo().args(args))
+    // The Python package is published instead of its crate.
+    let without = ["--exclude", "xtask", "--exclude", "milepost-py"];
+    let args = ["package", "--quiet", "--workspace", "--allow-dirty", "--no-verify"];
+    run_program(cargo().args(args).args(without))
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -1,5 +1,6 @@
-//! The command line of Milepost as a library, so that cargo compiles it alongside the library `milepost`. Its
-//! only public item is [`main`], which the binary calls. Programs should use the crate `milepost` instead.
+//! The command line of Milepost as a library, so that cargo compiles it alongside the library `milepost`. The
+//! binary calls [`main`], and the Python bindings call [`open_project`]. Programs should use the crate `milepost`
+//! instead.
 
 mod agents;
 mod cli;
@@ -14,7 +15,9 @@ mod hook;
 mod input;
 mod parse_error;
 mod present;
+mod project;
 mod recorder;
 mod supervise;
 
 pub use cli::main;
+pub use project::{OpenError, Project, hint, open_project};

@@ -11,7 +11,7 @@ use super::Tree;
 use crate::shell::{cargo, read_output};
 
 /// A workspace crate, the workspace crates it may depend on, and those that only its tests may use.
-const CRATES: [(&str, &[&str], &[&str]); 6] = [
+const CRATES: [(&str, &[&str], &[&str]); 7] = [
     ("milepost", &[], &["milepost-testkit"]),
     (
         "milepost-cli",
@@ -20,6 +20,8 @@ const CRATES: [(&str, &[&str], &[&str]); 6] = [
     ),
     ("milepost-mcp", &["milepost"], &[]),
     ("milepost-postgres", &["milepost"], &["milepost-testkit"]),
+    // For the store, the settings and the trust of the command line.
+    ("milepost-py", &["milepost", "milepost-cli"], &[]),
     ("milepost-testkit", &["milepost"], &[]),
     ("milepost-ui", &["milepost"], &[]),
 ];
@@ -194,7 +196,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("handover", &["context", "error", "present"]),
     ("hook", &["agents", "cli", "command", "config", "context", "error", "handover", "present"]),
     ("input", &["config", "error"]),
-    ("lib", &["cli"]),
+    ("lib", &["cli", "project"]),
     ("main", &[]),
     ("parse_error", &["cli", "error"]),
     (
@@ -216,6 +218,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
             "supervise",
         ],
     ),
+    ("project", &["cli", "config", "context", "error", "error_advice", "present"]),
     ("recorder", &["context"]),
     ("supervise", &["error", "error_advice"]),
 ];

@@ -159,6 +159,11 @@ impl Config {
         Self::load_from(global, Path::new("."), Environment::read()?)
     }
 
+    /// Loads the settings of the project that contains a folder, as if the command was started there.
+    pub(crate) fn load_in(global: &Global, folder: &Path) -> Result<Self> {
+        Self::load_from(global, folder, Environment::read()?)
+    }
+
     /// Loads the settings of another project of this user. What flags and the environment say about the current
     /// project does not apply to it, except the given address of a store.
     pub(crate) fn load_project(folder: &Path, store: Option<String>) -> Result<Self> {

@@ -164,7 +164,6 @@ impl Output {
     }
 
     /// The collected messages.
-    #[cfg(feature = "mcp")]
     pub(crate) fn collected(&self) -> Vec<String> {
         let collected = self.collected.as_ref().and_then(|collected| Some(collected.lock().ok()?.clone()));
         collected.unwrap_or_default()

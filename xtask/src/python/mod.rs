@@ -1,0 +1,131 @@
+//! `cargo xtask python [build] [--dev] [--short] [TEST…]`: builds the Python package and tests it. Builds the program and
+//! the wheel, installs the wheel into a fresh virtual environment below `target/python`, and runs the tests, the type
+//! checkers and the examples there. Prints what is skipped if this machine has no Python.
+
+mod environment;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::environment::{Environment, FOLDER};
+use crate::faults::Size;
+use crate::shell::{cargo, read_output, root, run_program};
+
+const CRATE: &str = "crates/milepost-py";
+
+/// What `cargo xtask python` does.
+#[derive(Debug, Default)]
+pub struct Options<'a> {
+    only_build: bool,
+    is_dev: bool,
+    is_short: bool,
+    tests: Vec<&'a str>,
+}
+
+impl<'a> Options<'a> {
+    /// Parses the arguments.
+    pub fn parse(arguments: &[&'a str]) -> Result<Self> {
+        let mut options = Self::default();
+        for (n, argument) in arguments.iter().enumerate() {
+            match *argument {
+                "build" if n == 0 => options.only_build = true,
+                "--dev" => options.is_dev = true,
+                "--short" => options.is_short = true,
+                flag if flag.starts_with('-') => bail!("unknown option {flag}; {}", crate::USAGE),
+                test => options.tests.push(test),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The form for `cargo xtask test`: with what the other steps compiled, and without the tests that take long.
+    pub fn for_tests(size: Size) -> Self {
+        Self { is_dev: true, is_short: size == Size::Short, ..Self::default() }
+    }
+}
+
+pub fn run(options: &Options<'_>) -> Result<()> {
+    let environment = match Environment::prepare()? {
+        Ok(environment) => environment,
+        Err(why) => {
+            println!("python: skipped: {why}");
+            return Ok(());
+        }
+    };
+    let wheel = build(&environment, options.is_dev)?;
+    let size = std::fs::metadata(&wheel)?.len();
+    println!("{}: {:.1} MB", wheel.display(), size as f64 / 1e6);
+    if options.only_build {
+        return Ok(());
+    }
+    environment.install(&wheel)?;
+    check(&environment, options)
+}
+
+/// Builds the program and the wheel that contains it.
+fn build(environment: &Environment, is_dev: bool) -> Result<PathBuf> {
+    let (profile, folder) = if is_dev { ("dev", "debug") } else { ("release", "release") };
+    // Both in one call, so that the libraries that they share are compiled once.
+    let mut programs = cargo();
+    programs.args(["build", "--quiet", "--locked", "--profile", profile]);
+    programs.args(["--package", "milepost-cli", "--package", "milepost-py"]);
+    run_program(environment.for_rust(&mut programs))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let scripts = root().join(FOLDER).join("data/scripts");
+    std::fs::create_dir_all(&scripts)?;
+    let program = scripts.join("milepost");
+    std::fs::copy(target.join(folder).join("milepost"), &program).context("cannot copy the program")?;
+    // Debug information would make the wheel ten times as large.
+    run_program(Command::new("strip").arg("--strip-debug").arg(&program))?;
+    let wheels = root().join(FOLDER).join("wheels");
+    let _ = std::fs::remove_dir_all(&wheels);
+    let mut maturin = environment.tool("maturin");
+    maturin.current_dir(root().join(CRATE)).args(["build", "--quiet", "--locked", "--strip"]);
+    maturin.args(["--profile", profile, "--out"]).arg(&wheels);
+    run_program(environment.for_rust(&mut maturin))?;
+    let mut built = std::fs::read_dir(&wheels)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let wheel = built.next().context("maturin built no wheel")?;
+    ensure!(built.next().is_none(), "maturin built more than one wheel");
+    Ok(wheel)
+}
+
+fn check(environment: &Environment, options: &Options<'_>) -> Result<()> {
+    let folder = root().join(CRATE);
+    let mut tests = environment.tool("pytest");
+    tests.current_dir(&folder).args(["--quiet", "-p", "no:cacheprovider"]);
+    if options.is_short {
+        tests.args(["-m", "not long"]);
+    }
+    run_program(tests.args(&options.tests))?;
+    if !options.tests.is_empty() {
+        return Ok(());
+    }
+    check_types(environment, &folder)
+}
+
+/// Checks the types of the package, its stubs, the examples and the tests.
+fn check_types(environment: &Environment, folder: &Path) -> Result<()> {
+    let mut mypy = environment.tool("mypy");
+    mypy.current_dir(folder).arg("--cache-dir").arg(root().join(FOLDER).join("mypy"));
+    run_program(mypy.args(["--strict", "python", "examples", "tests"]))?;
+    let mut stubs = environment.tool("stubtest");
+    // The stubs are compared with the installed module.
+    run_program(stubs.current_dir(root().join(FOLDER)).args(["--concise", "milepost._milepost"]))?;
+    if let Err(e) = read_output(pyright(environment).arg("--version")) {
+        println!("python: pyright skipped, because it cannot be downloaded: {e:#}");
+        return Ok(());
+    }
+    let mut pyright = pyright(environment);
+    pyright.current_dir(folder).arg("--pythonpath").arg(environment.python());
+    run_program(pyright.args(["--warnings", "python", "examples", "tests"]))
+}
+
+/// Pyright, with the Node of this machine and a cache of its own. It downloads itself at its first use.
+fn pyright(environment: &Environment) -> Command {
+    let mut command = environment.tool("pyright");
+    command.env("PYRIGHT_PYTHON_GLOBAL_NODE", "true").env("PYRIGHT_PYTHON_IGNORE_WARNINGS", "1");
+    command.env("PYRIGHT_PYTHON_CACHE_DIR", root().join(FOLDER).join("pyright"));
+    command
+}
