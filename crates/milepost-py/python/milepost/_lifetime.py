@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import atexit
 import os
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakSet
 
 from milepost import _milepost
 
-if TYPE_CHECKING:
-    from milepost.run import Run
-    from milepost.timer import Timer
 
-runs: WeakSet[Run] = WeakSet()
-timers: WeakSet[Timer] = WeakSet()
+class OpenRun(Protocol):
+    """A run of this process."""
+
+    def leave_to_parent(self) -> None: ...
+
+
+class RunningTimer(Protocol):
+    """A timer of this process."""
+
+    def cancel(self) -> None: ...
+
+
+runs: WeakSet[OpenRun] = WeakSet()
+timers: WeakSet[RunningTimer] = WeakSet()
 
 
 def _in_child() -> None:

@@ -59,6 +59,8 @@ class _Worker:
     def shutdown(self) -> None:
         if self._executor is not None and self._pid == os.getpid():
             self._executor.shutdown(wait=False)
+            # A call that comes later gets a new one.
+            self._executor = None
 
     async def call(self, work: Callable[[], T], discard: Callable[[T], object] | None = None) -> T:
         """Await a call. If the await is cancelled, the call still ends, and `discard` gets its result."""
@@ -564,7 +566,10 @@ class Run:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._run.is_closed:
+            return
         await self._call(self._run.end_block, error)
+        self._worker.shutdown()
 
 
 class Task:

@@ -283,6 +283,11 @@ class Run:
         """Raise `Forked` in a process that a fork created."""
         self._handle.check_process()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the run was released with `close`."""
+        return self._handle.is_closed
+
     def leave_to_parent(self) -> None:
         """Called in a process that a fork created: the run belongs to the parent."""
         self._handle.leave_to_parent()

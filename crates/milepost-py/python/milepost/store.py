@@ -6,7 +6,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from milepost import _milepost
 from milepost._arguments import Scope
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    StrPath = str | os.PathLike[str]
+    StrPath = Union[str, os.PathLike[str]]
 
 
 def open(path: StrPath | None = None, *, store: str | None = None) -> Milepost:
