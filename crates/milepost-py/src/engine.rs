@@ -15,6 +15,7 @@ use milepost_cli::{Project, open_project};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise as _, open_exception};
+use crate::gate::released;
 use crate::handle::Handle;
 use crate::results::checkpoint::{Checkpoint, CheckpointSummary, Damage, Message, Task};
 use crate::results::files::{RestorePlanData, RestoreReport, UndoPoint};
@@ -38,7 +39,7 @@ impl Engine {
         work: impl FnOnce(&Project, &Milepost) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let project = self.project.get()?;
-        py.detach(move || work(&project, &project.milepost)).or_raise()
+        released(py, move || work(&project, &project.milepost)).or_raise()
     }
 }
 
@@ -47,7 +48,7 @@ impl Engine {
     /// Opens the store of the project that contains a folder.
     #[staticmethod]
     fn open(py: Python<'_>, folder: PathBuf, store: Option<String>) -> PyResult<Self> {
-        let opened = py.detach(|| open_project(&folder, store));
+        let opened = released(py, || open_project(&folder, store));
         let project = opened.map_err(|e| open_exception(&e))?;
         Ok(Self { project: Handle::new("the store", Arc::new(project)) })
     }
@@ -61,7 +62,7 @@ impl Engine {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if !self.project.is_closed() {
             let project = self.project.take()?;
-            py.detach(|| drop(project));
+            released(py, || drop(project));
         }
         Ok(())
     }
@@ -124,7 +125,7 @@ impl Engine {
         if new_round {
             builder = builder.new_round();
         }
-        let run = py.detach(|| if must_be_new { builder.start() } else { builder.rejoin_or_start() });
+        let run = released(py, || if must_be_new { builder.start() } else { builder.rejoin_or_start() });
         Ok(RunHandle::new(project, run.or_raise()?))
     }
 

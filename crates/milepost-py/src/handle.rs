@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 
 use crate::error::{closed, forked};
+use crate::gate::released;
 
 /// A value that belongs to the process that created it.
 #[derive(Debug)]
@@ -80,6 +81,6 @@ pub(crate) fn drop_released<T: Send>(value: T) {
     // If the interpreter is shutting down, the value is dropped below.
     let _ = Python::try_attach(|py| {
         let value = value.take();
-        py.detach(|| drop(value));
+        released(py, || drop(value));
     });
 }

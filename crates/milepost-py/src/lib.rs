@@ -4,6 +4,7 @@
 
 mod engine;
 mod error;
+mod gate;
 mod handle;
 mod json;
 mod results;
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 mod _milepost {
     #[pymodule_export]
     use super::engine::Engine;
+    #[pymodule_export]
+    use super::gate::{after_fork_in_child, after_fork_in_parent, before_fork};
     #[pymodule_export]
     use super::json::{decode_state, encode_state};
     #[pymodule_export]

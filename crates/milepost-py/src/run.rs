@@ -13,6 +13,7 @@ use milepost_cli::Project;
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise as _, invalid};
+use crate::gate::released;
 use crate::handle::Handle;
 use crate::json::raw;
 use crate::results::checkpoint::{Saved, Task};
@@ -52,7 +53,7 @@ impl RunHandle {
         work: impl FnOnce(&Run) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let run = self.run.get()?;
-        py.detach(move || work(&run)).or_raise()
+        released(py, move || work(&run)).or_raise()
     }
 
     fn change(&self, py: Python<'_>, change: Change) -> PyResult<Option<Saved>> {
@@ -117,7 +118,7 @@ impl RunHandle {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if !self.run.is_closed() {
             let run = self.run.take()?;
-            py.detach(|| drop(run));
+            released(py, || drop(run));
         }
         Ok(())
     }
@@ -325,17 +326,17 @@ impl RunHandle {
     }
 
     /// A timer that saves the state at an interval.
-    fn autosave(&self, py: Python<'_>, options: TimerOptions) -> PyResult<TimerHandle> {
+    fn autosave(&self, options: TimerOptions) -> PyResult<TimerHandle> {
         let run = self.run.get()?;
-        let timer = run.autosave(seconds("interval", options.interval)?);
-        TimerHandle::start(py, timer, options, self.state.clone())
+        let interval = seconds("interval", options.interval)?;
+        TimerHandle::start(run.autosave(interval), interval, options, self.state.clone())
     }
 
     /// A timer that records that the work is in progress.
-    fn heartbeat(&self, py: Python<'_>, options: TimerOptions) -> PyResult<TimerHandle> {
+    fn heartbeat(&self, options: TimerOptions) -> PyResult<TimerHandle> {
         let run = self.run.get()?;
-        let timer = run.heartbeat(seconds("interval", options.interval)?);
-        TimerHandle::start(py, timer, options, self.state.clone())
+        let interval = seconds("interval", options.interval)?;
+        TimerHandle::start(run.heartbeat(interval), interval, options, self.state.clone())
     }
 }
 
@@ -365,7 +366,7 @@ impl TaskHandle {
     fn complete(&self, py: Python<'_>, state: Option<&str>) -> PyResult<Saved> {
         let state = state.map(raw).transpose()?;
         let guard = self.guard.take()?;
-        let saved = py.detach(|| match &state {
+        let saved = released(py, || match &state {
             Some(state) => guard.complete_with(state),
             None => guard.complete(),
         });
@@ -378,18 +379,18 @@ impl TaskHandle {
 
     fn fail(&self, py: Python<'_>, why: &str) -> PyResult<Saved> {
         let guard = self.guard.take()?;
-        Ok(Saved::from(&py.detach(|| guard.fail(why)).or_raise()?))
+        Ok(Saved::from(&released(py, || guard.fail(why)).or_raise()?))
     }
 
     fn skip(&self, py: Python<'_>) -> PyResult<Saved> {
         let guard = self.guard.take()?;
-        Ok(Saved::from(&py.detach(|| guard.skip()).or_raise()?))
+        Ok(Saved::from(&released(py, || guard.skip()).or_raise()?))
     }
 
     /// Marks the task as interrupted; it starts over the next time.
     fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
         let guard = self.guard.take()?;
-        py.detach(|| drop(guard));
+        released(py, || drop(guard));
         Ok(())
     }
 }

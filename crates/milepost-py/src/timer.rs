@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use milepost::{SaveTimer, TimerGuard};
+use milepost::SaveTimer;
+use milepost::internal::trigger::{Timer, TimerError};
 use pyo3::prelude::*;
 
 use crate::error::{OrRaise as _, exception};
+use crate::gate;
 use crate::handle::Handle;
 use crate::json::{encode_state, raw};
 use crate::run::LastState;
@@ -66,13 +68,13 @@ pub(crate) struct TimerOptions {
 /// A running timer.
 #[pyclass(frozen, module = "milepost._milepost")]
 pub(crate) struct TimerHandle {
-    timer: Handle<Arc<TimerGuard>>,
+    timer: Handle<Arc<Timer>>,
 }
 
 impl TimerHandle {
     pub(crate) fn start(
-        py: Python<'_>,
         mut timer: SaveTimer,
+        interval: Duration,
         options: TimerOptions,
         state: LastState,
     ) -> PyResult<Self> {
@@ -107,8 +109,12 @@ impl TimerHandle {
                 });
             });
         }
-        let guard = py.detach(|| timer.start()).or_raise()?;
-        Ok(Self { timer: Handle::new("the timer", Arc::new(guard)) })
+        let tick = move || {
+            let _entered = gate::enter();
+            timer.tick();
+        };
+        let started = Timer::every(interval, tick).map_err(|error: TimerError| milepost::Error::from(error));
+        Ok(Self { timer: Handle::new("the timer", Arc::new(started.or_raise()?)) })
     }
 }
 

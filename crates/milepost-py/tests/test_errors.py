@@ -60,8 +60,11 @@ def test_damage_is_reported(mp: milepost.Milepost, project: Path) -> None:
     mp.close()
     database = next(project.rglob("milepost.db"))
     connection = sqlite3.connect(database)
-    for table in ("whole", "delta"):
-        connection.execute(f"update {table} set data = zeroblob(length(data))")
+    names = connection.execute("select name from sqlite_master where type = 'table'").fetchall()
+    for (table,) in names:
+        columns = [row[1] for row in connection.execute(f"pragma table_info({table})")]
+        for column in {"data", "body"} & set(columns):
+            connection.execute(f"update {table} set {column} = zeroblob(length({column}))")
     connection.commit()
     connection.close()
     again = milepost.open()

@@ -8,8 +8,9 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Literal
+from typing import Callable
 
 import milepost
 import pytest
@@ -210,20 +211,26 @@ def test_a_child_does_not_keep_the_lock_of_its_parent(project: Path) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_of_multiprocessing_open_their_own(
-    mp: milepost.Milepost, method: Literal["fork", "spawn"]
-) -> None:
+PROCESSES = {
+    "fork": multiprocessing.get_context("fork").Process,
+    "spawn": multiprocessing.get_context("spawn").Process,
+}
+
+
+@pytest.mark.parametrize("method", list(PROCESSES))
+def test_processes_of_multiprocessing_open_their_own(mp: milepost.Milepost, method: str) -> None:
     with mp.run("parent") as run:
-        run.autosave(0.01)
-        context = multiprocessing.get_context(method)
-        processes = [context.Process(target=save_in_child, args=(n,)) for n in range(3)]
+        # Work in other threads while the process forks.
+        for _ in range(3):
+            run.autosave(0.001, provider=time.monotonic)
+        make: Callable[..., BaseProcess] = PROCESSES[method]
+        processes = [make(target=save_in_child, args=(n,)) for n in range(6)]
         for process in processes:
             process.start()
         for process in processes:
             process.join(60)
             assert process.exitcode == 0
-    assert len(mp.runs()) == 4
+    assert len(mp.runs()) == 7
 
 
 def save_in_child(n: int) -> None:

@@ -63,11 +63,6 @@ impl Environment {
         self.folder.join("bin/python")
     }
 
-    /// Sets the interpreter that a build uses, so that builds with and without maturin share what they compile.
-    pub fn for_rust<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command.env("PYO3_PYTHON", self.python())
-    }
-
     /// Installs the wheel, in place of the one that was installed before.
     pub fn install(&self, wheel: &Path) -> Result<()> {
         let mut pip = self.pip();

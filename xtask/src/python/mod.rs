@@ -67,11 +67,9 @@ pub fn run(options: &Options<'_>) -> Result<()> {
 /// Builds the program and the wheel that contains it.
 fn build(environment: &Environment, is_dev: bool) -> Result<PathBuf> {
     let (profile, folder) = if is_dev { ("dev", "debug") } else { ("release", "release") };
-    // Both in one call, so that the libraries that they share are compiled once.
-    let mut programs = cargo();
-    programs.args(["build", "--quiet", "--locked", "--profile", profile]);
-    programs.args(["--package", "milepost-cli", "--package", "milepost-py"]);
-    run_program(environment.for_rust(&mut programs))?;
+    let mut program = cargo();
+    program.args(["build", "--quiet", "--locked", "--profile", profile, "--package", "milepost-cli"]);
+    run_program(&mut program)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let scripts = root().join(FOLDER).join("data/scripts");
     std::fs::create_dir_all(&scripts)?;
@@ -84,7 +82,7 @@ fn build(environment: &Environment, is_dev: bool) -> Result<PathBuf> {
     let mut maturin = environment.tool("maturin");
     maturin.current_dir(root().join(CRATE)).args(["build", "--quiet", "--locked", "--strip"]);
     maturin.args(["--profile", profile, "--out"]).arg(&wheels);
-    run_program(environment.for_rust(&mut maturin))?;
+    run_program(&mut maturin)?;
     let mut built = std::fs::read_dir(&wheels)?.filter_map(|entry| Some(entry.ok()?.path()));
     let wheel = built.next().context("maturin built no wheel")?;
     ensure!(built.next().is_none(), "maturin built more than one wheel");

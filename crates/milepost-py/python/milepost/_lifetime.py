@@ -27,6 +27,7 @@ timers: WeakSet[RunningTimer] = WeakSet()
 
 
 def _in_child() -> None:
+    _milepost.after_fork_in_child()
     for run in list(runs):
         run.leave_to_parent()
     runs.clear()
@@ -40,5 +41,9 @@ def _at_exit() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(
+        before=_milepost.before_fork,
+        after_in_parent=_milepost.after_fork_in_parent,
+        after_in_child=_in_child,
+    )
 atexit.register(_at_exit)
