@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Callable
 
@@ -58,7 +58,7 @@ def command() -> Callable[..., str]:
 
 
 @contextlib.contextmanager
-def locked(project: Path) -> Iterator[None]:
+def locked(project: Path) -> Generator[None, None, None]:
     """Another process writes to the store, and does not end."""
     path = next(project.rglob("milepost.db-lock"))
     hold = """

@@ -6,7 +6,35 @@ from typing import Any, final
 
 from milepost._arguments import Content, Scope, TimerOptions
 
-__all__: list[str]
+__all__ = [
+    "Checkpoint",
+    "CheckpointSummary",
+    "Damage",
+    "Decision",
+    "Engine",
+    "KeptFile",
+    "Message",
+    "PlannedFile",
+    "RestorePlanData",
+    "RestoreReport",
+    "RunHandle",
+    "RunSummary",
+    "Saved",
+    "SearchHit",
+    "SearchResults",
+    "SyncReport",
+    "Task",
+    "TaskHandle",
+    "TimerHandle",
+    "UndoPoint",
+    "VerifyReport",
+    "after_fork_in_child",
+    "after_fork_in_parent",
+    "before_fork",
+    "decode_state",
+    "encode_state",
+    "stop_callbacks",
+]
 
 def encode_state(value: object) -> str: ...
 def decode_state(text: str) -> Any: ...
