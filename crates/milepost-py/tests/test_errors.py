@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import sqlite3
 from pathlib import Path
 from typing import Callable
@@ -141,7 +140,3 @@ def test_a_server_that_cannot_be_reached_is_no_crash(project: Path) -> None:
         mp.run("r")
     assert raised.value.reason == "store_unavailable"
     assert raised.value.hint and "server is running" in raised.value.hint
-
-
-def test_the_program_is_installed() -> None:
-    assert shutil.which("milepost")

@@ -21,7 +21,7 @@ def find_program() -> Path:
     # Installed with `pip install --target` or `--prefix`.
     package = Path(__file__).resolve().parent
     candidates.append(package.parent / "bin" / NAME)
-    candidates.extend(parent / "bin" / NAME for parent in package.parents[2:5])
+    candidates.extend(parent / "bin" / NAME for parent in list(package.parents)[2:5])
     for path in candidates:
         # A script of the same name would start this module again.
         if path.is_file() and not _is_script(path):
