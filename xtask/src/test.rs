@@ -59,7 +59,7 @@ pub fn run(size: faults::Size) -> Result<()> {
 /// single features and with all of them; the command line without default features, with and without exact
 /// token counters.
 fn features() -> Result<()> {
-    let library = ["", "sqlite", "bundled", "interop", "brief", "search", "exact-tokens"]
+    let library = ["", "sqlite", "bundled", "interop", "brief", "search", "threads", "exact-tokens"]
         .map(|name| ("milepost", name));
     let command_line = ["", "exact-tokens"].map(|name| ("milepost-cli", name));
     for (package, feature) in library.into_iter().chain(command_line) {

@@ -86,6 +86,11 @@ pub(crate) fn advice(error: &Error) -> (Exit, Option<String>) {
             Exit::Failed,
             "the index is derived from the store; docs/search.md says where it is and that it can be deleted",
         ),
+        Error::ThreadId(_) => hint(Exit::Usage, "use any text that is not empty"),
+        Error::NoThread { .. } => {
+            hint(Exit::Usage, "use another thread id, or delete the run with `milepost delete RUN`")
+        }
+        Error::ThreadKey { .. } => hint(Exit::Failed, "use the key that the values were saved with"),
         Error::NoRun(_) => hint(Exit::NotFound, "run `milepost runs` to list the runs"),
         Error::WhichRun { .. } => {
             hint(Exit::NotFound, "select a run with --run ID or MILEPOST_RUN; `milepost runs` lists them")

@@ -21,6 +21,9 @@ use crate::store::PostgresStore;
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_COUNT: usize = 500;
 
+/// Maximum number of blobs that one statement reads.
+const READ_TOGETHER: usize = 200;
+
 pub(crate) fn put(store: &PostgresStore, contents: &[&[u8]]) -> Result<(), StoreError> {
     store.check_writable()?;
     let contents = blob_codec::identify(contents)?;
@@ -108,6 +111,31 @@ pub(crate) fn read(store: &PostgresStore, id: &BlobId) -> Result<Vec<u8>, StoreE
         let restored = blob_codec::restore(id, column(row, "data")?, number(row, "size")?);
         restored.map_err(|damage| Failed::Final(damage.into()))
     })
+}
+
+/// Reads the contents of several blobs, many with one statement.
+pub(crate) fn read_all(store: &PostgresStore, ids: &[BlobId]) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut contents = HashMap::new();
+    for batch in ids.chunks(READ_TOGETHER) {
+        let mut params = Params::new();
+        let wanted = params.byte_arrays(batch.iter().map(|id| id.as_bytes().to_vec()).collect());
+        let readable = store.project().readable_by_id(&mut params);
+        let sql = store.schema().fill(&format!(
+            "SELECT DISTINCT ON (b.id) b.id, b.size, b.data FROM {{s}}.blob b \
+             WHERE {readable} AND b.id = ANY({wanted}) AND b.data IS NOT NULL"
+        ));
+        let found = store.read(|session, deadline| {
+            let mut found = Vec::new();
+            for row in session.query(&sql, &params, deadline.left())? {
+                let Some(id) = blob_id(column(&row, "id")?) else { continue };
+                let restored = blob_codec::restore(&id, column(&row, "data")?, number(&row, "size")?);
+                found.push((id, restored.map_err(|damage| Failed::Final(damage.into()))?));
+            }
+            Ok(found)
+        })?;
+        contents.extend(found);
+    }
+    ids.iter().map(|id| contents.get(id).cloned().ok_or(StoreError::NoBlob(*id))).collect()
 }
 
 /// The id in a row of `blob`; `None` if it is damaged.

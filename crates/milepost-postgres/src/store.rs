@@ -285,6 +285,10 @@ impl Store for PostgresStore {
         blobs::read(self, id)
     }
 
+    fn blob_contents(&self, ids: &[BlobId]) -> Result<Vec<Vec<u8>>, StoreError> {
+        blobs::read_all(self, ids)
+    }
+
     fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
         blobs::list(self, after, limit)
     }

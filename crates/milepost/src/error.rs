@@ -89,6 +89,8 @@ closed_enum! {
         SearchUnavailable = "search_unavailable",
         /// An agent's settings file cannot be edited and was not changed.
         AgentSettingsInvalid = "agent_settings_invalid",
+        /// The values of a thread are encrypted with another key, or there is no key.
+        ThreadKeyInvalid = "thread_key_invalid",
         /// The page cannot be served, for example because the port is in use.
         ListenFailed = "listen_failed",
     }
@@ -315,6 +317,21 @@ pub enum Error {
         /// Whether trusting the file resolves the error: the file is valid, only its values are untrusted.
         adoptable: bool,
     },
+    /// The id of a thread is not valid.
+    #[error("the thread id is not valid: {0}")]
+    ThreadId(&'static str),
+    /// The run is not a thread: something else created it.
+    #[error("run {run} is not a thread")]
+    NoThread {
+        /// The id of the run.
+        run: RunId,
+    },
+    /// The values of a thread are encrypted with another key, or there is no key.
+    #[error("the values of {run} cannot be read with this key")]
+    ThreadKey {
+        /// The id of the run.
+        run: RunId,
+    },
     /// The index for searches cannot be used.
     #[error("cannot search: {0}")]
     Search(String),
@@ -360,9 +377,13 @@ impl Error {
     pub fn reason(&self) -> ReasonCode {
         use ReasonCode as R;
         match self {
-            Self::Id(_) | Self::RunExists(_) | Self::BriefExists { .. } | Self::Conflict { .. } => {
-                R::CheckpointIdInvalid
-            }
+            Self::ThreadKey { .. } => R::ThreadKeyInvalid,
+            Self::Id(_)
+            | Self::ThreadId(_)
+            | Self::NoThread { .. }
+            | Self::RunExists(_)
+            | Self::BriefExists { .. }
+            | Self::Conflict { .. } => R::CheckpointIdInvalid,
             Self::Schema(_) | Self::Value { .. } | Self::StepNotBegun { .. } => R::CheckpointSchemaInvalid,
             Self::Damaged(damage) => damage.reason_code(),
             Self::Newer { .. } => R::StoreNewer,

@@ -64,6 +64,7 @@ mod seal;
 mod search;
 mod snapshot;
 pub mod store;
+mod threads;
 mod trigger;
 mod trust;
 
@@ -81,6 +82,8 @@ pub use engine::{
 };
 #[cfg(feature = "interop")]
 pub use engine::{ExportOptions, ExportReport, ImportOptions, ImportReport};
+#[cfg(feature = "threads")]
+pub use engine::{LoadedThread, ThreadEntry, ThreadHistory, ThreadList, ThreadQuery, Threads};
 pub use error::{Error, ReasonCode};
 pub use model::{Profile, Source, Status};
 pub use owner::Liveness;
@@ -92,6 +95,8 @@ pub use run::{
 #[cfg(feature = "search")]
 pub use search::{SearchHit, SearchKind, SearchQuery, SearchResults};
 pub use snapshot::FileContent;
+#[cfg(feature = "threads")]
+pub use threads::{NewThreadCheckpoint, ThreadKey, ThreadWrite, TypedValue};
 
 /// Compiles and runs the code blocks of the library guide as doctests.
 #[cfg(doctest)]

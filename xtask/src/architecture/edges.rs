@@ -60,6 +60,7 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     ("failures", &["model"]),
+    ("threads", &["model"]),
     ("front_matter", &[]),
     ("brief", &["model", "front_matter"]),
     // A brief's own id also names its checkpoint, so headers contain it.
@@ -112,6 +113,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "parallel",
             "search",
             "store",
+            "threads",
             "trigger",
             "trust",
             "Error",

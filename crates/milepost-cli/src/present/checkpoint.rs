@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use milepost::internal::capture::NO_REPOSITORY;
 use milepost::internal::engine::{RecentChanges, source_details};
 use milepost::internal::seal::strict;
-use milepost::model::{Body, Message, Outcome, PathText, RawJson, RestorePoint, Workspace};
+use milepost::model::{Body, Message, Outcome, PathText, RawJson, RestorePoint, ThreadPosition, Workspace};
 use milepost::{Reference, RunDetail, ShownCheckpoint};
 use serde::Serialize;
 
@@ -66,6 +66,14 @@ pub(crate) struct ShowDocument {
     shown: ShownCheckpoint,
     #[serde(skip)]
     now: Timestamp,
+}
+
+/// The place of a checkpoint in a thread.
+fn position(position: &ThreadPosition) -> String {
+    match position.namespace.as_str() {
+        "" => format!("checkpoint {}", position.id),
+        namespace => format!("checkpoint {} in {namespace}", position.id),
+    }
 }
 
 /// The files before a prompt.
@@ -150,6 +158,7 @@ impl ShowDocument {
                 ("status", Some(body.status.to_string())),
                 ("phase", body.phase.as_ref().map(super::run::phase)),
                 ("summary", body.task_summary.clone()),
+                ("thread", body.thread.as_ref().map(position)),
                 ("continues", body.parent.as_ref().map(ToString::to_string)),
                 ("marks", Some(marks(shown))),
             ],

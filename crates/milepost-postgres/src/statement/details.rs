@@ -147,10 +147,11 @@ impl Builder<'_> {
         self.part("add_thread_positions", sql);
     }
 
-    /// Removes the attachments of dropped checkpoints and adds new ones.
+    /// Removes the attachments of dropped checkpoints, and those that the commit names, and adds new ones.
     pub(super) fn attachments(&mut self) -> Result<(), PostgresError> {
-        let dropped: BTreeSet<_> =
+        let mut dropped: BTreeSet<_> =
             self.context.dropped.values().map(|id| attached_hash(id.as_str())).collect();
+        dropped.extend(self.commit.detach.iter().map(|checkpoint| attached_hash(checkpoint)));
         // One statement cannot write a row twice, so the commit's attachments with the same key are merged here.
         let mut added: BTreeMap<(Vec<u8>, Vec<u8>), (bool, String)> = BTreeMap::new();
         for one in &self.commit.attachments {

@@ -57,6 +57,29 @@ pub fn first_stays_unless_replaced(store: &dyn Store) {
     }
 }
 
+/// A commit can remove the attachments of a checkpoint, and add others for it.
+pub fn can_be_removed(store: &dyn Store) {
+    let mut oracle = Oracle::begin(store, "attachments-detach");
+    oracle.commit(|_, commit| {
+        commit.attachments.extend(["a", "b", "c"].map(|checkpoint| attachment(checkpoint, "t", 0, "first")));
+        commit.attachments.push(attachment("a", "u", 1, "second"));
+    });
+    oracle.commit(|_, commit| commit.detach = vec!["a".into(), "c".into(), "unknown".into()]).check();
+    assert_eq!(oracle.attachments(None).len(), 1);
+    oracle
+        .commit(|_, commit| {
+            commit.detach = vec!["b".into()];
+            commit.attachments.push(attachment("b", "t", 0, "after the removal"));
+        })
+        .check();
+    let found = store.attachments(oracle.run(), Some("b")).unwrap().remove(0).unwrap();
+    assert_eq!(*found.value(), AttachedValue::Bytes("after the removal".into()));
+    // In the same commit as a checkpoint, and after other writes.
+    oracle.put_many(1);
+    oracle.commit(|_, commit| commit.detach = vec!["b".into()]).check();
+    assert_eq!(oracle.attachments(None).len(), 0);
+}
+
 /// An attachment may precede its checkpoint, and may name one that never exists.
 pub fn may_precede_the_checkpoint(store: &dyn Store) {
     let mut oracle = Oracle::begin(store, "attachments-early");

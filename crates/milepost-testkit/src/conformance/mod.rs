@@ -118,7 +118,7 @@ macro_rules! __each_rule {
                 attachments::{
                     come_in_order, first_stays_unless_replaced, may_precede_the_checkpoint,
                     are_removed_with_the_checkpoint, survive_earlier_drops, are_deleted_with_the_run,
-                    survive_other_commits, invalid_ones_are_refused
+                    survive_other_commits, can_be_removed, invalid_ones_are_refused
                 }
                 tokens::{found_after_the_commit, not_found_after_a_refusal, belong_to_one_run}
                 listing::{

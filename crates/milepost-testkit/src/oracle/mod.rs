@@ -172,6 +172,7 @@ impl<'a> Oracle<'a> {
             let id = dropped.header().snapshot_id().as_str();
             self.attachments.retain(|(checkpoint, ..), _| checkpoint != id);
         }
+        self.attachments.retain(|(checkpoint, ..), _| !commit.detach.contains(checkpoint));
         for one in commit.attachments {
             let key = (one.checkpoint().clone(), one.task_id().clone(), one.index());
             if one.replace() || !self.attachments.contains_key(&key) {

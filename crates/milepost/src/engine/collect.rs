@@ -1,5 +1,5 @@
-//! Collect: removes the contents of files that no checkpoint, pending item or newest snapshot refers to, and
-//! evicts the contents of the oldest snapshots if all of them together exceed a limit.
+//! Collect: removes the contents of files and the values of threads that no checkpoint, pending item or newest
+//! snapshot refers to, and evicts the contents of the oldest snapshots if all of them together exceed a limit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,6 +12,7 @@ use crate::Error;
 use crate::model::{BlobId, FileRef, Item, RunRecord};
 use crate::snapshot::manifest::{self, ManifestHeader, SeriesId, UNDO_PREFIX};
 use crate::store::{CollectReport, Damage, HeaderQuery, LiveBlobs, Part, Row, RunQuery, Store, StoreError};
+use crate::threads::table;
 
 /// One manifest: its base, its series, and the contents of each path that it lists.
 pub(super) struct Parsed {
@@ -20,10 +21,13 @@ pub(super) struct Parsed {
     pub(super) paths: Vec<(Vec<u8>, [Option<BlobId>; 2])>,
 }
 
-/// The blobs that manifests refer to, each manifest parsed once.
+/// The blobs that manifests and tables of values refer to, each of them parsed once.
 #[derive(Default)]
 pub(super) struct References {
     parsed: HashMap<BlobId, Parsed>,
+    /// The tables of values that were parsed, and all chunks that they list.
+    tables: HashSet<BlobId>,
+    chunks: HashSet<BlobId>,
 }
 
 impl References {
@@ -45,6 +49,25 @@ impl References {
             self.parsed.insert(*id, Parsed { base, series, paths });
         }
         Ok(self.parsed.get(id))
+    }
+
+    /// Adds the chunks that tables of values list. Skips tables that are missing or damaged.
+    fn add_tables(&mut self, store: &dyn Store, tables: &[BlobId]) -> Result<(), StoreError> {
+        for id in tables {
+            if !self.tables.insert(*id) {
+                continue;
+            }
+            let bytes = match store.blob(id) {
+                Ok(bytes) => bytes,
+                Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => continue,
+                Err(e) => return Err(e),
+            };
+            let chunks = table::chunks_of(&bytes).map_err(|why| {
+                StoreError::from(Damage::integrity(Part::Blob, "a table of values", format!("{id}: {why}")))
+            })?;
+            self.chunks.extend(chunks);
+        }
+        Ok(())
     }
 
     /// The series of a manifest.
@@ -110,6 +133,8 @@ pub(super) struct Roots {
     pub(super) contents: Vec<(String, BlobId)>,
     /// Values of attachments, which are never evicted.
     pub(super) attached: Vec<BlobId>,
+    /// The tables of the values of threads, which are never evicted, and neither are the values.
+    tables: Vec<BlobId>,
     /// The newest manifest of each series, and what undo points need.
     series: Vec<(String, BlobId)>,
 }
@@ -145,6 +170,7 @@ impl Roots {
                     };
                     let stamp = entry.header.stamp;
                     roots.checkpoints.extend(entry.header.manifests.iter().map(|id| (stamp, *id)));
+                    roots.tables.extend(entry.header.thread.iter().map(|position| position.values));
                 }
                 if is_last {
                     break;
@@ -158,7 +184,8 @@ impl Roots {
 
     /// The blobs in use that no manifest lists.
     fn unlisted(&self) -> impl Iterator<Item = BlobId> {
-        self.contents.iter().map(|(_, id)| *id).chain(self.attached.iter().copied())
+        let contents = self.contents.iter().map(|(_, id)| *id);
+        contents.chain(self.attached.iter().copied()).chain(self.tables.iter().copied())
     }
 
     fn add_record(&mut self, record: &RunRecord) {
@@ -239,7 +266,8 @@ pub(super) fn find_live(
     for id in &listed {
         references.add(store, id, &listed, &mut manifests, &mut contents)?;
     }
-    contents.extend(roots.unlisted());
+    references.add_tables(store, &roots.tables)?;
+    contents.extend(roots.unlisted().chain(references.chunks.iter().copied()));
     if let Some(most) = most {
         live.evict = evicted(store, roots, references, &contents, most)?;
     }
@@ -286,8 +314,11 @@ fn evicted(
     for (_, id) in &roots.series {
         references.add(store, id, &none, &mut manifests, &mut kept)?;
     }
-    kept.extend(roots.unlisted());
-    let mut used: u64 = kept.iter().chain(&manifests).map(size).sum();
+    kept.extend(roots.unlisted().chain(references.chunks.iter().copied()));
+    // The limit is about the contents of files.
+    let is_value = |id: &&BlobId| references.tables.contains(*id) || references.chunks.contains(*id);
+    let values: u64 = kept.iter().filter(is_value).map(size).sum();
+    let mut used: u64 = kept.iter().chain(&manifests).map(size).sum::<u64>().saturating_sub(values);
     // Newest first: keep the contents of each snapshot while they fit. A restore point that no checkpoint contains
     // yet belongs to work in progress, so it counts as newer than all checkpoints.
     let pending = roots.pending.iter().rev().map(|(_, id)| id);

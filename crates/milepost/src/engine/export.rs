@@ -19,6 +19,7 @@ use crate::interop::{
 use crate::model::{AttachedValue, BlobId, RunId};
 use crate::redact::AllowList;
 use crate::store::{CheckpointEntry, HeaderQuery, Row, StoreError};
+use crate::threads::table;
 
 options! {
     /// What to export, and where.
@@ -104,11 +105,11 @@ impl Milepost {
             None => (self.events_of(&what.run)?, self.messages_of(&what.run)?, state.items),
         };
         let attachments = if what.only.is_none() { self.attachments_of(&what.run)? } else { Vec::new() };
-        let blobs = match what.format {
-            Format::Bundle => self.attached_blobs(&attachments)?,
-            _ => Vec::new(),
-        };
-        let mut blobs = blobs;
+        let mut blobs = Vec::new();
+        if what.format == Format::Bundle {
+            blobs.extend(self.attached_blobs(&attachments)?);
+            blobs.extend(self.values_of_run(&what.run, what.only.as_ref())?);
+        }
         if what.with_files && what.format == Format::Bundle {
             let files = self.files_of_run(&what.run, what.only.as_ref())?;
             report.file_contents = files.contents.len() as u64;
@@ -319,7 +320,10 @@ fn attached_secrets(run: &ExportRun<'_>, allow: &AllowList) -> Vec<(String, Stri
         }
     }
     for content in run.blobs {
-        search(format!("blob {}", BlobId::of(content)), content);
+        let location = format!("blob {}", BlobId::of(content));
+        // A table of values contains the small ones.
+        search(location.clone(), &table::small_values(content).join(&b'\n'));
+        search(location, content);
     }
     found
 }

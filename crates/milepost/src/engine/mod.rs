@@ -55,6 +55,8 @@ pub(crate) mod start;
 pub(crate) mod state;
 mod summary;
 mod sync;
+#[cfg(feature = "threads")]
+mod threads;
 mod timeline;
 pub(crate) mod transfer;
 mod transfer_files;
@@ -93,6 +95,8 @@ pub(crate) use start::{IfCompleted, StartOptions, StartedRun};
 pub use state::{CheckpointState, RestoreOptions};
 pub use summary::{FailedOutcome, GitCounts, SessionSummary, Summary, SummaryLine, TouchedFile};
 pub use sync::{SyncReport, Waiting};
+#[cfg(feature = "threads")]
+pub use threads::{LoadedThread, ThreadEntry, ThreadHistory, ThreadList, ThreadQuery, Threads};
 pub use timeline::{
     CheckpointFacts, MessageKind, RunFacts, Timeline, TimelineCheckpoint, TimelineGap, TimelineMessage,
     TimelineSession,
@@ -199,6 +203,10 @@ impl Settings {
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn retention(&self, profile: Profile) -> Retention {
         let mut retention = profile.retention();
+        // The program that keeps a thread decides: a checkpoint may need the values of its ancestors.
+        if profile == Profile::Thread {
+            return retention;
+        }
         if let Some(keep_last) = self.keep_last {
             retention.keep_last = keep_last;
         }

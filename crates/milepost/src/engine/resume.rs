@@ -12,7 +12,8 @@ use crate::Error;
 use crate::ReasonCode;
 use crate::capture::TakenSnapshot;
 use crate::model::{
-    Change, CheckpointId, Claim, Event, EventType, Interruption, Outcome, RunId, RunRecord, WorkingState,
+    Change, CheckpointId, Claim, Event, EventType, Interruption, Outcome, Profile, RunId, RunRecord,
+    WorkingState,
 };
 use crate::owner::Liveness;
 use crate::resume::rank::ResumeRank;
@@ -110,13 +111,16 @@ impl Milepost {
         Ok(offered.into_iter().map(|(_, candidate)| candidate).collect())
     }
 
-    /// All runs with an intact record and their resume decisions, most recently written first. Reads no
-    /// documents.
+    /// All runs with an intact record and their resume decisions, most recently written first. Leaves out threads,
+    /// because the program that keeps them continues them itself. Reads no documents.
     #[cfg_attr(feature = "internal", visibility::make(pub))]
     pub(crate) fn candidates(&self) -> Result<Vec<ResumeCandidate>, Error> {
         let mut found = Vec::new();
         for summary in self.runs(&super::RunsQuery::default())? {
             let Ok(record) = &summary.record else { continue };
+            if record.profile == Profile::Thread {
+                continue;
+            }
             let (decision, claimed_by) = self.decide_by_record(&summary, record)?;
             found.push(ResumeCandidate { decision, claimed_by, summary });
         }

@@ -1,5 +1,5 @@
-//! Copy: copies the contents of files to another store. Contents in which secrets are found stay, unless the
-//! settings allow them to leave.
+//! Copy: copies the contents of files and the values of threads to another store. Contents of files in which
+//! secrets are found stay, unless the settings allow them to leave.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,10 @@ use super::lookup::PAGE;
 use super::transfer::CopyReport;
 use crate::Error;
 use crate::model::{BlobId, RunId};
+use crate::seal::Header;
 use crate::snapshot::manifest;
-use crate::store::{CheckpointEntry, Commit, HeaderQuery, RunQuery, StoreError, WriteDecision};
+use crate::store::{CheckpointEntry, Commit, HeaderQuery, RunQuery, Store, StoreError, WriteDecision};
+use crate::threads::table;
 
 /// Contents are passed on when this many bytes have been read.
 const BATCH: usize = 8 << 20;
@@ -23,11 +25,15 @@ impl Milepost {
         let runs = self.store.runs(&RunQuery::default())?;
         let roots = self.store.blob_roots()?;
         let mut manifests: BTreeSet<BlobId> = roots.iter().map(|(_, id)| *id).collect();
+        let mut tables = Vec::new();
         for run in &runs {
             for row in self.rows(HeaderQuery::default().run(&run.run_id), PAGE) {
-                manifests.extend(row?.intact().into_iter().flat_map(|entry| entry.header.manifests));
+                let Some(entry) = row?.intact() else { continue };
+                manifests.extend(entry.header.manifests);
+                tables.extend(entry.header.thread.map(|position| position.values));
             }
         }
+        self.send_values(&tables, &mut |contents| to.store.put_blobs(contents), Some(&*to.store))?;
         if manifests.is_empty() {
             return Ok(());
         }
@@ -54,6 +60,36 @@ impl Milepost {
             commit.roots.clone_from(&new);
             WriteDecision::Commit(Box::new(commit))
         })?;
+        Ok(())
+    }
+
+    /// Passes tables of values on, and the values that they list, except for those that a store already has.
+    fn send_values(
+        &self,
+        tables: &[BlobId],
+        send: &mut SendContents<'_>,
+        known: Option<&dyn Store>,
+    ) -> Result<(), Error> {
+        let mut sent = BTreeSet::new();
+        for batch in tables.chunks(PAGE) {
+            let mut wanted = BTreeSet::new();
+            for id in batch {
+                wanted.insert(*id);
+                match self.store.blob(id) {
+                    // A table that cannot be parsed is passed on as it is.
+                    Ok(bytes) => wanted.extend(table::chunks_of(&bytes).unwrap_or_default()),
+                    // `verify` reports it.
+                    Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            wanted.retain(|id| sent.insert(*id));
+            if let Some(known) = known {
+                let missing = known.missing_blobs(&wanted.iter().copied().collect::<Vec<_>>())?;
+                wanted = missing.into_iter().collect();
+            }
+            self.send_contents(&wanted, send, None)?;
+        }
         Ok(())
     }
 
@@ -131,14 +167,7 @@ impl Milepost {
     ) -> Result<BundledFiles, Error> {
         let (mut manifests, mut listed) = (BTreeSet::new(), BTreeSet::new());
         let mut roots = Vec::new();
-        match only {
-            Some(entry) => roots.extend(&entry.header.manifests),
-            None => {
-                for row in self.rows(HeaderQuery::default().run(run), PAGE) {
-                    roots.extend(row?.intact().into_iter().flat_map(|entry| entry.header.manifests));
-                }
-            }
-        }
+        self.each_header(run, only, &mut |header| roots.extend(&header.manifests))?;
         for id in roots {
             self.add_references(id, &mut manifests, &mut listed)?;
         }
@@ -151,6 +180,41 @@ impl Milepost {
         self.send_contents(&manifests, &mut keep, None)?;
         self.send_contents(&listed, &mut keep, Some(&mut report))?;
         Ok(BundledFiles { contents, with_secrets: report.files_with_secrets })
+    }
+
+    /// The tables of the values of a run or of one checkpoint, and the values that they list.
+    pub(super) fn values_of_run(
+        &self,
+        run: &RunId,
+        only: Option<&CheckpointEntry>,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let (mut tables, mut contents) = (Vec::new(), Vec::new());
+        self.each_header(run, only, &mut |header| {
+            tables.extend(header.thread.iter().map(|position| position.values));
+        })?;
+        let mut keep = |batch: &[&[u8]]| {
+            contents.extend(batch.iter().map(|bytes| bytes.to_vec()));
+            Ok(())
+        };
+        self.send_values(&tables, &mut keep, None)?;
+        Ok(contents)
+    }
+
+    /// Passes the header of one checkpoint, or of all intact ones of a run.
+    fn each_header(
+        &self,
+        run: &RunId,
+        only: Option<&CheckpointEntry>,
+        pass: &mut dyn FnMut(&Header),
+    ) -> Result<(), Error> {
+        if let Some(entry) = only {
+            pass(&entry.header);
+            return Ok(());
+        }
+        for row in self.rows(HeaderQuery::default().run(run), PAGE) {
+            row?.intact().iter().for_each(|entry| pass(&entry.header));
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
-//! Verify: reads the contents of files and compares them with their hashes. Names each damaged or missing content
-//! and the files of the checkpoints that have it. Changes nothing.
+//! Verify: reads the contents of files and the values of threads and compares them with their hashes. Names each
+//! damaged or missing content, and the files and checkpoints that have it. Changes nothing.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Milepost;
 use super::lookup::PAGE;
@@ -10,6 +10,7 @@ use crate::Error;
 use crate::model::{BlobId, RunId};
 use crate::snapshot::{FileContent, Manifest};
 use crate::store::{CheckpointEntry, HeaderQuery, Row, RunQuery, StoreError};
+use crate::threads::table;
 
 /// Maximum number of affected files to name per content.
 const NAMED: usize = 20;
@@ -28,15 +29,23 @@ impl Milepost {
             Some(entries) => entries,
             None => self.all_entries()?,
         };
-        let entries: Vec<_> =
-            entries.into_iter().filter(|entry| !entry.header.manifests.is_empty()).collect();
         let mut problems: BTreeMap<BlobId, String> = BTreeMap::new();
         let evicted =
             if is_store { self.verify_all_contents(&mut problems)? } else { self.evicted_contents()? };
         let mut checked = HashSet::new();
+        let mut values_checked = HashMap::new();
         let mut affected: BTreeMap<BlobId, Vec<(String, String)>> = BTreeMap::new();
         for entry in &entries {
+            if entry.header.manifests.is_empty() && entry.header.thread.is_none() {
+                continue;
+            }
             let name = format!("{}@{}", entry.header.run_id, entry.header.sequence);
+            if let Some(position) = &entry.header.thread {
+                for (blob, problem) in self.verify_values(&position.values, &mut values_checked)? {
+                    problems.insert(blob, problem);
+                    affected.entry(blob).or_default().push((name.clone(), "a value".to_owned()));
+                }
+            }
             let is_foreign = self.is_foreign(&entry.header.run_id)?;
             for id in &entry.header.manifests {
                 let manifest = match self.manifest(id) {
@@ -130,6 +139,45 @@ impl Milepost {
             }
         }
         Ok(())
+    }
+
+    /// Verifies the values of one checkpoint of a thread. Returns the damaged and missing blobs. Each one is read once.
+    fn verify_values(
+        &self,
+        table: &BlobId,
+        checked: &mut HashMap<BlobId, Option<String>>,
+    ) -> Result<Vec<(BlobId, String)>, Error> {
+        let mut problems = Vec::new();
+        let chunks = match self.store.blob(table) {
+            Ok(bytes) => match table::chunks_of(&bytes) {
+                Ok(chunks) => chunks,
+                Err(why) => {
+                    problems.push((*table, why));
+                    Vec::new()
+                }
+            },
+            Err(e @ (StoreError::NoBlob(_) | StoreError::Damaged(_))) => {
+                problems.push((*table, e.to_string()));
+                Vec::new()
+            }
+            Err(e) => return Err(e.into()),
+        };
+        for chunk in chunks {
+            let problem = match checked.get(&chunk) {
+                Some(problem) => problem.clone(),
+                None => {
+                    let problem = match self.store.blob(&chunk) {
+                        Ok(_) => None,
+                        Err(e @ (StoreError::NoBlob(_) | StoreError::Damaged(_))) => Some(e.to_string()),
+                        Err(e) => return Err(e.into()),
+                    };
+                    checked.insert(chunk, problem.clone());
+                    problem
+                }
+            };
+            problems.extend(problem.map(|problem| (chunk, problem)));
+        }
+        Ok(problems)
     }
 
     /// Says that a content is missing, if it is. Checks each content once.

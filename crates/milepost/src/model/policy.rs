@@ -19,6 +19,9 @@ closed_enum! {
         Pai = "pai",
         /// For Markdown briefs.
         Brief = "brief",
+        /// For a thread of a program that keeps its state here, such as LangGraph. The program alone decides which
+        /// checkpoints are removed.
+        Thread = "thread",
     }
 }
 
@@ -50,7 +53,7 @@ impl Profile {
             Self::Run => Some(Duration::from_secs(120)),
             Self::Build => Some(Duration::from_secs(30)),
             Self::Session => Some(Duration::from_secs(30 * 60)),
-            Self::Pai | Self::Brief => None,
+            Self::Pai | Self::Brief | Self::Thread => None,
         }
     }
 
@@ -60,7 +63,7 @@ impl Profile {
         let (keep_last, max_age) = match self {
             Self::Run | Self::Build | Self::Session => (KeepCount::Last(50), Some(14 * DAY)),
             Self::Pai => (KeepCount::All, Some(30 * DAY)),
-            Self::Brief => (KeepCount::All, None),
+            Self::Brief | Self::Thread => (KeepCount::All, None),
         };
         Retention { keep_last, max_age, keep_first: self == Self::Session, ..Retention::default() }
     }
@@ -71,7 +74,7 @@ impl Profile {
             Self::Run => CaptureWhen::BoundariesAndEvery(CAPTURE),
             Self::Build => CaptureWhen::Boundaries,
             Self::Session => CaptureWhen::Always,
-            Self::Pai | Self::Brief => CaptureWhen::Never,
+            Self::Pai | Self::Brief | Self::Thread => CaptureWhen::Never,
         }
     }
 

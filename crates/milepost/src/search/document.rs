@@ -136,7 +136,10 @@ impl Documents {
 /// The documents of a checkpoint.
 pub(crate) fn of_checkpoint(body: &Body) -> Vec<Document> {
     let mut all = Documents::default();
-    all.add(Origin::Summary, None, body.task_summary.as_deref().unwrap_or_default());
+    // The summaries of a thread only number its steps.
+    if body.thread.is_none() {
+        all.add(Origin::Summary, None, body.task_summary.as_deref().unwrap_or_default());
+    }
     body.decisions.iter().for_each(|decision| all.add_decision(decision));
     body.log.iter().for_each(|line| all.add_note(line));
     body.command_outcomes.iter().for_each(|outcome| all.add_outcome(outcome));

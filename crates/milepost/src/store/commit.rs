@@ -107,6 +107,8 @@ pub struct Commit {
     pub messages: Vec<Message>,
     /// Attachments to add, in order, after `drops` are applied. At most `ATTACHED_PER_COMMIT` bytes.
     pub attachments: Vec<Attachment>,
+    /// Removes all attachments of the checkpoints with these names, before `attachments` are added.
+    pub detach: Vec<String>,
     /// Events to add.
     pub events: Vec<Event>,
     /// Blobs that the commit refers to. If the store does not have one of them, the commit is refused with
@@ -149,6 +151,7 @@ impl Commit {
             consume: 0,
             messages: Vec::new(),
             attachments: Vec::new(),
+            detach: Vec::new(),
             events: Vec::new(),
             blobs: Vec::new(),
             roots: Vec::new(),

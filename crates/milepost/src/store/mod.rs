@@ -129,8 +129,8 @@ pub trait Store: Send + Sync {
     /// ones; if its key is damaged, only the list of the whole run reports it. Returns an empty list for a run
     /// that does not exist.
     ///
-    /// Attachments are removed with their run, and by the commit that drops the checkpoint with their id. A
-    /// commit applies its drops before it adds attachments.
+    /// Attachments are removed with their run, by the commit that drops the checkpoint with their id, and by one that
+    /// names their checkpoint in `Commit::detach`. A commit removes attachments before it adds others.
     fn attachments(
         &self,
         run: &RunId,
@@ -154,6 +154,11 @@ pub trait Store: Send + Sync {
     /// Reads the content of a blob and verifies it against the id. Fails with `StoreError::NoBlob` if the store
     /// does not have the content, and with `StoreError::Damaged` if it does not match the id.
     fn blob(&self, id: &BlobId) -> Result<Vec<u8>, StoreError>;
+
+    /// Reads the contents of several blobs, in the order of `ids`, as `blob` does.
+    fn blob_contents(&self, ids: &[BlobId]) -> Result<Vec<Vec<u8>>, StoreError> {
+        ids.iter().map(|id| self.blob(id)).collect()
+    }
 
     /// Lists blobs in the order of their ids, those after `after` only; a limit of 0 means no limit. Includes
     /// blobs whose content was evicted.

@@ -29,5 +29,6 @@ mod store_calls;
 mod stores;
 mod sync;
 mod sync_threads;
+mod threads;
 mod timeline;
 mod toy_store;

@@ -212,6 +212,7 @@ impl Tables {
                 stored.attachments.retain(|(checkpoint, ..), _| checkpoint != id);
             }
         }
+        stored.attachments.retain(|(checkpoint, ..), _| !commit.detach.contains(checkpoint));
         for one in commit.attachments {
             let key = (one.checkpoint().clone(), one.task_id().clone(), one.index());
             if one.replace() || !stored.attachments.contains_key(&key) {

@@ -57,6 +57,10 @@ pub(super) fn write_sealed(
                 copied => copied?,
             }
         }
+        if !sealed.blobs.is_empty() {
+            let blobs: Vec<_> = sealed.blobs.iter().map(Vec::as_slice).collect();
+            engine.store.put_blobs(&blobs)?;
+        }
         // A run that already exists here keeps its record.
         if sealed.head.is_some() && existing.is_none() {
             let events: Vec<_> = sealed.events.iter().filter(|event| event.run_id == run).cloned().collect();
@@ -74,10 +78,6 @@ pub(super) fn write_sealed(
             }
             engine.copy_run_record(&record, sealed.items.clone(), events)?;
             engine.copy_messages(&run, &sealed.messages)?;
-            if !sealed.blobs.is_empty() {
-                let blobs: Vec<_> = sealed.blobs.iter().map(Vec::as_slice).collect();
-                engine.store.put_blobs(&blobs)?;
-            }
             let skipped = engine.add_attachments(&run, sealed.attachments.clone())?;
             if skipped > 0 {
                 written.skipped.push(SkippedFile {

@@ -42,6 +42,9 @@ pub(super) struct Change {
     pub(super) messages: Vec<Message>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) attachments: Vec<Attachment>,
+    /// Names of checkpoints whose attachments are removed, before `attachments` are added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) detach: Vec<String>,
     /// Events with their positions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<(u64, Event)>,

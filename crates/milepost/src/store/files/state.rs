@@ -232,6 +232,7 @@ impl RunLog {
         self.items.drain(..change.consume.min(self.items.len()));
         self.items.extend(change.push);
         self.messages.extend(change.messages);
+        change.detach.iter().for_each(|checkpoint| self.attachments.drop_checkpoint(checkpoint));
         change.attachments.into_iter().for_each(|attachment| self.attachments.add(attachment));
         self.events.extend(change.events);
         while self.events.len() as u64 > EVENTS_KEPT {

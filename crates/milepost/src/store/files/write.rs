@@ -61,6 +61,7 @@ impl FilesStore {
         change.push = commit.push;
         change.messages = commit.messages;
         change.attachments = commit.attachments;
+        change.detach = commit.detach;
         change.events = (base * EVENTS_PER_STAMP..).zip(commit.events).collect();
         let dropped = dropped_ids(state, &change);
         let drops_newest = !commit.puts.is_empty()

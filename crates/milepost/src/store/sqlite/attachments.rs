@@ -34,8 +34,12 @@ fn put(tx: &Connection, n: i64, stamp: u64, attachment: &Attachment, condition: 
     Ok(())
 }
 
-/// Adds the attachments of a commit.
-pub(super) fn push(tx: &Connection, n: i64, stamp: u64, commit: &Commit) -> Result<()> {
+/// Removes and adds the attachments of a commit.
+pub(super) fn apply(tx: &Connection, n: i64, stamp: u64, commit: &Commit) -> Result<()> {
+    for checkpoint in &commit.detach {
+        let delete = "DELETE FROM attachment WHERE run_n = ?1 AND checkpoint = ?2";
+        tx.prepare_cached(delete)?.execute(params![n, checkpoint])?;
+    }
     for attachment in &commit.attachments {
         put(tx, n, stamp, attachment, if attachment.replace() { "true" } else { "false" })?;
     }

@@ -411,6 +411,10 @@ impl Store for SqliteStore {
         blob::read(self, id)
     }
 
+    fn blob_contents(&self, ids: &[BlobId]) -> Result<Vec<Vec<u8>>, StoreError> {
+        blob::read_all(self, ids)
+    }
+
     fn blobs(&self, after: Option<&BlobId>, limit: usize) -> Result<Vec<BlobEntry>, StoreError> {
         self.snapshot(|tx| blob::list(tx, after, limit))
     }

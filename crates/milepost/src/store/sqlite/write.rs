@@ -190,11 +190,12 @@ impl CommitWriter<'_> {
     /// without marks, attachments or an imported id. It removes no checkpoint that may have attachments, because
     /// appended rows remove their checkpoints later.
     fn is_appendable(&self, run_row: &RunTableRow) -> Result<bool> {
-        let Commit { puts, marks, drops, events, attachments, .. } = self.commit;
+        let Commit { puts, marks, drops, events, attachments, detach, .. } = self.commit;
         let [sealed] = &puts[..] else { return Ok(false) };
         let header = sealed.header();
         let is_plain = marks.is_empty()
             && attachments.is_empty()
+            && detach.is_empty()
             && !run_row.renamed
             && run_row.record.is_ok()
             && header.imported_id.is_none()
@@ -274,7 +275,7 @@ impl CommitWriter<'_> {
             maintenance::vacuum(tx)?;
         }
         self.write_items(run_row.n)?;
-        attachments::push(tx, run_row.n, self.view.slot.stamp(), commit)?;
+        attachments::apply(tx, run_row.n, self.view.slot.stamp(), commit)?;
         rows::push_events(tx, &mut run_row, self.view.slot.stamp(), &commit.events)?;
         run_row.stamp = stamp;
         if run_row.renamed {

@@ -109,6 +109,16 @@ pub(super) fn read(store: &SqliteStore, id: &BlobId) -> StoreResult<Vec<u8>> {
     }
 }
 
+/// Reads and verifies the contents of several blobs, those in packs in one transaction.
+pub(super) fn read_all(store: &SqliteStore, ids: &[BlobId]) -> StoreResult<Vec<Vec<u8>>> {
+    let found = store.snapshot(|tx| ids.iter().map(|id| find(tx, id)).collect::<Result<Vec<_>>>())?;
+    let content = |(id, found): (&BlobId, Found)| match found {
+        Found::Bytes(row, bytes) => Ok(blob_codec::restore(id, &bytes, row.size)?),
+        Found::Nothing | Found::File(_) | Found::Damaged(_) => read(store, id),
+    };
+    ids.iter().zip(found).map(content).collect()
+}
+
 /// The stored bytes of a blob that is a file, or the damage to the file.
 fn read_file(
     folder: &BlobFolder,

@@ -1,0 +1,70 @@
+//! Chunks that were read or written recently, by the id of their blob. A blob's id is the hash of its content, so a
+//! cached chunk is never out of date.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::model::BlobId;
+
+/// Size in bytes at which the older half is dropped.
+const HALF: usize = 16 << 20;
+
+/// A cache of chunks in two halves. New chunks and those that are used go to the newer half. When it is full, it
+/// becomes the older one, and what was in that is dropped.
+#[derive(Debug, Default)]
+pub(super) struct ChunkCache {
+    newer: HashMap<BlobId, Arc<[u8]>>,
+    older: HashMap<BlobId, Arc<[u8]>>,
+    newer_bytes: usize,
+}
+
+impl ChunkCache {
+    pub(super) fn get(&mut self, id: &BlobId) -> Option<Arc<[u8]>> {
+        if let Some(chunk) = self.newer.get(id) {
+            return Some(Arc::clone(chunk));
+        }
+        let chunk = self.older.remove(id)?;
+        self.put(*id, Arc::clone(&chunk));
+        Some(chunk)
+    }
+
+    pub(super) fn contains(&self, id: &BlobId) -> bool {
+        self.newer.contains_key(id) || self.older.contains_key(id)
+    }
+
+    pub(super) fn put(&mut self, id: BlobId, chunk: Arc<[u8]>) {
+        // Besides the content, an entry takes about as much as its key.
+        const ENTRY: usize = 96;
+        let bytes = chunk.len() + ENTRY;
+        if self.newer.insert(id, chunk).is_none() {
+            self.newer_bytes += bytes;
+        }
+        if self.newer_bytes > HALF {
+            self.older = std::mem::take(&mut self.newer);
+            self.newer_bytes = 0;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_in_use_stay_and_the_size_is_bounded() {
+        let mut cache = ChunkCache::default();
+        let used = BlobId::of(b"used");
+        cache.put(used, Arc::from(&b"used"[..]));
+        let megabyte: Arc<[u8]> = Arc::from(vec![0; 1 << 20]);
+        for n in 0..100_u32 {
+            cache.put(BlobId::of(&n.to_le_bytes()), Arc::clone(&megabyte));
+            assert!(cache.get(&used).is_some());
+        }
+        assert!(cache.newer.len() + cache.older.len() < 40);
+        assert!(!cache.contains(&BlobId::of(&0_u32.to_le_bytes())));
+    }
+}

@@ -1,0 +1,72 @@
+//! Copies a thread to another one of the same store, with all checkpoints and writes. Values are not copied: both
+//! threads refer to the same chunks.
+
+use super::put::PreparedCheckpoint;
+use super::{Threads, context, encoding_error};
+use crate::Error;
+use crate::engine::lookup::PAGE;
+use crate::model::{BlobId, ThreadPosition};
+use crate::store::{HeaderQuery, StoreError};
+
+/// Number of checkpoints in one commit.
+const BATCH: usize = 64;
+/// Number of attempts if a collection removes values that are about to be used.
+const TRIES: u32 = 100;
+
+impl Threads {
+    /// Copies all checkpoints and writes of a thread to another one. They replace those with the same ids there. Returns
+    /// the number of checkpoints.
+    pub fn copy_thread(&self, from: &str, to: &str) -> Result<u64, Error> {
+        let (run, target) = (Self::run_of(from)?, Self::run_of(to)?);
+        if run == target {
+            return Ok(0);
+        }
+        let mut copied = 0;
+        let mut batch = Vec::new();
+        for row in self.mp.rows(HeaderQuery::default().run(&run).oldest_first(true), PAGE) {
+            batch.extend(self.entry(row?)?);
+            if batch.len() == BATCH {
+                copied += self.copy_batch(std::mem::take(&mut batch), to, &target)?;
+            }
+        }
+        copied += self.copy_batch(batch, to, &target)?;
+        self.copy_writes(&run, to, &target)?;
+        Ok(copied)
+    }
+
+    fn copy_batch(
+        &self,
+        entries: Vec<super::ThreadEntry>,
+        to: &str,
+        target: &crate::model::RunId,
+    ) -> Result<u64, Error> {
+        if entries.is_empty() {
+            return Ok(0);
+        }
+        let (mut tables, mut prepared) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let position = entry.position().clone();
+            let bound = context(target, &position.namespace, &position.id);
+            let (table, mut blobs) =
+                entry.reader.for_thread(to, self.key(), &bound).map_err(encoding_error)?;
+            let values = BlobId::of(&table);
+            blobs.push(values);
+            tables.push(table);
+            let position = ThreadPosition { values, ..position };
+            prepared.push(PreparedCheckpoint { position, blobs, summary: None });
+        }
+        let contents: Vec<&[u8]> = tables.iter().map(Vec::as_slice).collect();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            self.mp.store.put_blobs(&contents)?;
+            match self.add(target, to, &prepared) {
+                Err(Error::Store(StoreError::BlobsMissing(_))) if tries < TRIES => {}
+                added => {
+                    added?;
+                    return Ok(prepared.len() as u64);
+                }
+            }
+        }
+    }
+}
