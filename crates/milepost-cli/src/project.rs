@@ -57,11 +57,18 @@ pub enum OpenError {
 }
 
 /// Opens the store of the project that contains `folder`, and creates it if needed. `store` selects another one, as the
-/// flag `--store` does. A store that is not trusted is opened read-only.
-pub fn open_project(folder: &Path, store: Option<String>) -> Result<Project, OpenError> {
+/// flag `--store` does, and `project` selects the runs of a server, as the variable `MILEPOST_PROJECT` does. A store that
+/// is not trusted is opened read-only.
+pub fn open_project(
+    folder: &Path,
+    store: Option<String>,
+    project: Option<String>,
+) -> Result<Project, OpenError> {
     crate::config::register_stores();
     let global = Global { store, ..Global::default() };
-    let config = Config::load_in(&global, folder).map_err(OpenError::from)?;
+    let mut config = Config::load_in(&global, folder, project).map_err(OpenError::from)?;
+    // The program may change its working directory while the store is open.
+    config.store = config.store.map(|url| url.absolute());
     let output = Output::collecting();
     let context = Context::for_audience(config, &output, Audience::Page);
     let opened = match context.foreign() {

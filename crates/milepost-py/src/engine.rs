@@ -13,6 +13,7 @@ use milepost::{
 };
 use milepost_cli::{Project, open_project};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 use crate::error::{OrRaise as _, open_exception};
 use crate::gate::released;
@@ -24,6 +25,7 @@ use crate::results::search::SearchResults;
 use crate::results::store::{SyncReport, VerifyReport};
 use crate::run::RunHandle;
 use crate::text::{choice, optional_choice, reference, run_id, timestamp};
+use crate::threads::{Threads, thread_key};
 
 /// The open store of a project.
 #[pyclass(frozen, module = "milepost._milepost")]
@@ -47,8 +49,13 @@ impl Engine {
 impl Engine {
     /// Opens the store of the project that contains a folder.
     #[staticmethod]
-    fn open(py: Python<'_>, folder: PathBuf, store: Option<String>) -> PyResult<Self> {
-        let opened = released(py, || open_project(&folder, store));
+    fn open(
+        py: Python<'_>,
+        folder: PathBuf,
+        store: Option<String>,
+        project: Option<String>,
+    ) -> PyResult<Self> {
+        let opened = released(py, || open_project(&folder, store, project));
         let project = opened.map_err(|e| open_exception(&e))?;
         Ok(Self { project: Handle::new("the store", Arc::new(project)) })
     }
@@ -265,6 +272,18 @@ impl Engine {
             mp.mark(&entry, &change)
         })?;
         Ok((marks.pinned, marks.tags))
+    }
+
+    /// The threads of the store, for a saver.
+    fn threads(&self, key: Option<PyBackedBytes>, keep_newest: Option<usize>) -> PyResult<Threads> {
+        let mut threads = self.project.get()?.milepost.threads();
+        if let Some(key) = key {
+            threads = threads.with_key(thread_key(&key)?);
+        }
+        if let Some(keep_newest) = keep_newest {
+            threads = threads.keep_newest(keep_newest);
+        }
+        Ok(Threads::new(threads))
     }
 
     fn verify(&self, py: Python<'_>, run: Option<&str>) -> PyResult<VerifyReport> {

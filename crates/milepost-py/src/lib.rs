@@ -10,6 +10,7 @@ mod json;
 mod results;
 mod run;
 mod text;
+mod threads;
 mod timer;
 
 use pyo3::prelude::*;
@@ -34,6 +35,8 @@ mod _milepost {
     use super::results::store::{SyncReport, VerifyReport};
     #[pymodule_export]
     use super::run::{RunHandle, TaskHandle};
+    #[pymodule_export]
+    use super::threads::{LoadedCheckpoint, ThreadEntries, ThreadEntry, Threads};
     #[pymodule_export]
     use super::timer::{TimerHandle, stop_callbacks};
 }

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import uuid
 import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -17,6 +18,17 @@ import pytest
 from milepost._command import find_program
 
 warnings.simplefilter("error", milepost.MilepostWarning)
+
+POSTGRES = os.environ.get("MILEPOST_TEST_POSTGRES_URL")
+"""The address of a server for tests, if there is one."""
+
+
+def new_postgres_store() -> str:
+    """The address of a store of its own on the test server."""
+    if POSTGRES is None:
+        pytest.skip("no PostgreSQL server")
+    separator = "&" if "?" in POSTGRES else "?"
+    return f"{POSTGRES}{separator}schema=t{uuid.uuid4().hex}"
 
 
 @pytest.fixture(autouse=True)

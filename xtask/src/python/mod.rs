@@ -1,4 +1,4 @@
-//! `cargo xtask python [build] [--dev] [--short] [TEST…]`: builds the Python package and tests it. Builds the program and
+//! `cargo xtask python [build|bench] [--dev] [--short] [TEST…]`: builds the Python package and tests it. Builds the program and
 //! the wheel, installs the wheel into a fresh virtual environment below `target/python`, and runs the tests, the type
 //! checkers and the examples there. Prints what is skipped if this machine has no Python.
 
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use milepost_testkit::postgres::{ClusterOptions, unless_skipped};
 
 use self::environment::{Environment, FOLDER};
 use crate::faults::Size;
@@ -19,6 +20,7 @@ const CRATE: &str = "crates/milepost-py";
 #[derive(Debug, Default)]
 pub struct Options<'a> {
     only_build: bool,
+    is_bench: bool,
     is_dev: bool,
     is_short: bool,
     tests: Vec<&'a str>,
@@ -31,6 +33,7 @@ impl<'a> Options<'a> {
         for (n, argument) in arguments.iter().enumerate() {
             match *argument {
                 "build" if n == 0 => options.only_build = true,
+                "bench" if n == 0 => options.is_bench = true,
                 "--dev" => options.is_dev = true,
                 "--short" => options.is_short = true,
                 flag if flag.starts_with('-') => bail!("unknown option {flag}; {}", crate::USAGE),
@@ -61,6 +64,9 @@ pub fn run(options: &Options<'_>) -> Result<()> {
         return Ok(());
     }
     environment.install(&wheel)?;
+    if options.is_bench {
+        return bench(&environment, options);
+    }
     check(&environment, options)
 }
 
@@ -96,11 +102,32 @@ fn check(environment: &Environment, options: &Options<'_>) -> Result<()> {
     if options.is_short {
         tests.args(["-m", "not long"]);
     }
+    // Ends when the tests do.
+    let server = match unless_skipped(ClusterOptions::new().without_fsync().start()) {
+        Ok(server) => Some(server),
+        Err(why) => {
+            println!("python: tests with a PostgreSQL server {why}");
+            None
+        }
+    };
+    if let Some(server) = &server {
+        tests.env("MILEPOST_TEST_POSTGRES_URL", server.url(&server.create_database()?));
+    }
     run_program(tests.args(&options.tests))?;
     if !options.tests.is_empty() {
         return Ok(());
     }
     check_types(environment, &folder)
+}
+
+/// Compares the saver for LangGraph with LangGraph's own. Fails if a bound is missed.
+fn bench(environment: &Environment, options: &Options<'_>) -> Result<()> {
+    let mut bench = Command::new(environment.python());
+    bench.current_dir(root().join(FOLDER)).arg(root().join(CRATE).join("bench/langgraph_savers.py"));
+    if options.is_short {
+        bench.arg("--short");
+    }
+    run_program(&mut bench)
 }
 
 /// Checks the types of the package, its stubs, the examples and the tests.

@@ -159,9 +159,12 @@ impl Config {
         Self::load_from(global, Path::new("."), Environment::read()?)
     }
 
-    /// Loads the settings of the project that contains a folder, as if the command was started there.
-    pub(crate) fn load_in(global: &Global, folder: &Path) -> Result<Self> {
-        Self::load_from(global, folder, Environment::read()?)
+    /// Loads the settings of the project that contains a folder, as if the command was started there. `project` selects
+    /// the runs of a server, as `MILEPOST_PROJECT` does.
+    pub(crate) fn load_in(global: &Global, folder: &Path, project: Option<String>) -> Result<Self> {
+        let current = Environment::read()?;
+        let environment = Environment { project: project.or(current.project), ..current };
+        Self::load_from(global, folder, environment)
     }
 
     /// Loads the settings of another project of this user. What flags and the environment say about the current

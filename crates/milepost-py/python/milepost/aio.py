@@ -13,16 +13,15 @@ opened is closed again.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import os
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
 
 import milepost
 from milepost import _milepost
+from milepost._workers import Workers
 from milepost.errors import MilepostError, MilepostWarning
 from milepost.run import MISSING, describe, warn_not_recorded
 from milepost.timer import warn_not_saved
@@ -40,55 +39,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class _Worker:
-    """Executes calls in threads of its own. In a process that a fork created, it starts new ones."""
-
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-        self._pid = 0
-        self._executor: ThreadPoolExecutor | None = None
-
-    def submit(self, work: Callable[[], T]) -> Future[T]:
-        if self._executor is None or self._pid != os.getpid():
-            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="milepost")
-            self._pid = os.getpid()
-        return self._executor.submit(work)
-
-    def shutdown(self) -> None:
-        if self._executor is not None and self._pid == os.getpid():
-            self._executor.shutdown(wait=False)
-            # A call that comes later gets a new one.
-            self._executor = None
-
-    async def call(self, work: Callable[[], T], discard: Callable[[T], object] | None = None) -> T:
-        """Await a call. If the await is cancelled, the call still ends, and `discard` gets its result."""
-        future = self.submit(work)
-        waiting = asyncio.wrap_future(future)
-        try:
-            # Without the shield, cancelling would cancel a call that has not begun.
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            waiting.add_done_callback(_retrieve)
-            if discard is not None:
-                future.add_done_callback(functools.partial(_discard, discard))
-            raise
-
-
-def _retrieve(waiting: asyncio.Future[Any]) -> None:
-    # asyncio reports an exception that nobody retrieved.
-    if not waiting.cancelled():
-        waiting.exception()
-
-
-def _discard(discard: Callable[[T], object], future: Future[T]) -> None:
-    if future.exception() is not None:
-        return
-    try:
-        discard(future.result())
-    except MilepostError as error:
-        warn_not_recorded("a cancelled call", error)
 
 
 class _Opening(Generic[T]):
@@ -116,15 +66,17 @@ class _Opening(Generic[T]):
         await opened.__aexit__(kind, error, traceback)
 
 
-def open(path: StrPath | None = None, *, store: str | None = None) -> _Opening[Milepost]:
+def open(
+    path: StrPath | None = None, *, store: str | None = None, project: str | None = None
+) -> _Opening[Milepost]:
     """Open the store of a project, as `milepost.open` does. Await it, or use it with `async with`."""
 
     async def start() -> Milepost:
-        worker = _Worker(8)
+        worker = Workers(8)
         folder = os.fspath(path if path is not None else ".")
 
         def work() -> milepost.Milepost:
-            return milepost.Milepost(_milepost.Engine.open(folder, store))
+            return milepost.Milepost(_milepost.Engine.open(folder, store, project))
 
         mp = await worker.call(work, discard=milepost.Milepost.close)
         for message in mp.messages:
@@ -137,7 +89,7 @@ def open(path: StrPath | None = None, *, store: str | None = None) -> _Opening[M
 class Milepost:
     """The open store of a project. Use `milepost.aio.open`."""
 
-    def __init__(self, mp: milepost.Milepost, worker: _Worker) -> None:
+    def __init__(self, mp: milepost.Milepost, worker: Workers) -> None:
         self._mp = mp
         self._worker = worker
 
@@ -179,7 +131,7 @@ class Milepost:
     def _opening(self, work: Callable[[], milepost.Run]) -> _Opening[Run]:
         async def start() -> Run:
             self._mp.check_process()
-            worker = _Worker(1)
+            worker = Workers(1)
             return Run(await worker.call(work, discard=milepost.Run.close), worker)
 
         return _Opening(start)
@@ -362,7 +314,7 @@ class Milepost:
 class Run:
     """A run that this process works on. Its calls are executed one after the other."""
 
-    def __init__(self, run: milepost.Run, worker: _Worker) -> None:
+    def __init__(self, run: milepost.Run, worker: Workers) -> None:
         self._run = run
         self._worker = worker
 
@@ -373,7 +325,7 @@ class Run:
         return self._worker.call(functools.partial(function, *args, **kwargs))
 
     @property
-    def worker(self) -> _Worker:
+    def worker(self) -> Workers:
         """What executes the calls of this run."""
         self._run.check_process()
         return self._worker
@@ -635,7 +587,7 @@ class Task:
 class Timer:
     """A running timer."""
 
-    def __init__(self, timer: milepost.Timer, worker: _Worker) -> None:
+    def __init__(self, timer: milepost.Timer, worker: Workers) -> None:
         self._timer = timer
         self._worker = worker
 

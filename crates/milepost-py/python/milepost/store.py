@@ -23,14 +23,17 @@ if TYPE_CHECKING:
     StrPath = Union[str, os.PathLike[str]]
 
 
-def open(path: StrPath | None = None, *, store: str | None = None) -> Milepost:
+def open(
+    path: StrPath | None = None, *, store: str | None = None, project: str | None = None
+) -> Milepost:
     """Open the store of the project that contains `path` (default: the current folder), and create it if needed.
 
     It is the store that the command `milepost` uses there, with the same settings. `store` selects another one, such as
-    `sqlite:FILE`, `files:FOLDER` or `postgres://HOST/DATABASE`. A store that is not trusted is opened read-only, with a
+    `sqlite:FILE`, `files:FOLDER` or `postgres://HOST/DATABASE`. `project` is the id of the project whose runs are used in
+    a store on a server, instead of that of this folder. A store that is not trusted is opened read-only, with a
     warning.
     """
-    mp = Milepost(_milepost.Engine.open(os.fspath(path if path is not None else "."), store))
+    mp = Milepost(_milepost.Engine.open(os.fspath(path if path is not None else "."), store, project))
     for message in mp.messages:
         warnings.warn(message, MilepostWarning, stacklevel=2)
     return mp
@@ -101,6 +104,10 @@ class Milepost:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def threads(self, *, key: bytes | None = None, keep_newest: int | None = None) -> _milepost.Threads:
+        """The threads of this store, for savers of frameworks. Most programs use `milepost.langgraph` instead."""
+        return self._engine.threads(key, keep_newest)
 
     # Runs
 

@@ -1,0 +1,434 @@
+"""What the conformance suite does not test: order, replacement, delta channels, keys, types, concurrency, visibility."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import milepost
+import pytest
+from conftest import milepost_command, new_postgres_store
+
+pytest.importorskip("langgraph")
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, empty_checkpoint
+from langgraph.checkpoint.base.id import uuid6
+from milepost.langgraph import MilepostSaver
+
+
+@pytest.fixture(params=["sqlite", "files", "postgres"])
+def saver(request: pytest.FixtureRequest, project: Path) -> Iterator[MilepostSaver]:
+    addresses = {"sqlite": "sqlite:checkpoints.db", "files": "files:store"}
+    address = addresses.get(request.param) or new_postgres_store()
+    with MilepostSaver.from_conn_string(address) as saver:
+        yield saver
+
+
+def place(thread: str, namespace: str = "", id: str | None = None) -> RunnableConfig:
+    configurable: dict[str, Any] = {"thread_id": thread, "checkpoint_ns": namespace}
+    if id is not None:
+        configurable["checkpoint_id"] = id
+    return {"configurable": configurable}
+
+
+def checkpoint(id: str | None = None, **values: Any) -> Checkpoint:
+    new = empty_checkpoint()
+    new["id"] = id or str(uuid6())
+    new["channel_values"] = values
+    new["channel_versions"] = {name: 1 for name in values}
+    return new
+
+
+def metadata(step: int = 0, **more: Any) -> CheckpointMetadata:
+    return {"source": "loop", "step": step, "parents": {}, **more}  # type: ignore[typeddict-item]
+
+
+def put(
+    saver: MilepostSaver,
+    thread: str,
+    id: str | None = None,
+    *,
+    parent: str | None = None,
+    about: CheckpointMetadata | None = None,
+    **values: Any,
+) -> str:
+    config = saver.put(place(thread, id=parent), checkpoint(id, **values), about or metadata(), {})
+    return config["configurable"]["checkpoint_id"]
+
+
+def ids(saver: MilepostSaver, thread: str, **arguments: Any) -> list[str]:
+    return [one.checkpoint["id"] for one in saver.list(place(thread), **arguments)]
+
+
+def test_values_come_back(saver: MilepostSaver) -> None:
+    values = {
+        "text": "日本語 \u0000 😀",
+        "large": "x" * 200_000,
+        "bytes": b"\x00\xff",
+        "array": bytearray(b"abc"),
+        "numbers": [0, -1, 2**63, 1.5, float("inf")],
+        "none": None,
+        "messages": [HumanMessage("hello", id="1"), AIMessage("hi", id="2")],
+        "set": {1, 2},
+        "uuid": uuid.UUID(int=7),
+    }
+    put(saver, "t", "1", **values)
+    loaded = saver.get_tuple(place("t"))
+    assert loaded is not None
+    assert loaded.checkpoint["channel_values"] == values
+    assert loaded.parent_config is None
+    assert loaded.pending_writes == []
+    assert saver.get_tuple(place("t", id="2")) is None
+    assert saver.get_tuple(place("t", "other")) is None
+    assert saver.get_tuple(place("other")) is None
+
+
+def test_the_greatest_id_is_the_newest_whatever_the_order(saver: MilepostSaver) -> None:
+    for id in ["b", "d", "a", "c"]:
+        put(saver, "t", id)
+    assert ids(saver, "t") == ["d", "c", "b", "a"]
+    assert ids(saver, "t", before=place("t", id="c")) == ["b", "a"]
+    assert ids(saver, "t", limit=1) == ["d"]
+    assert ids(saver, "t", limit=0) == []
+    newest = saver.get_tuple(place("t"))
+    assert newest is not None and newest.checkpoint["id"] == "d"
+    # The latest version of a checkpoint that is saved again.
+    put(saver, "t", "b", n=2)
+    again = saver.get_tuple(place("t", id="b"))
+    assert again is not None and again.checkpoint["channel_values"] == {"n": 2}
+    assert ids(saver, "t") == ["d", "c", "b", "a"]
+
+
+def test_lists_can_be_used_while_others_read_and_write(saver: MilepostSaver) -> None:
+    for n in range(30):
+        put(saver, "t", f"{n:03}", about=metadata(n, colour="red" if n % 3 else "blue"))
+    seen = []
+    for one in saver.list(place("t"), filter={"colour": "blue", "source": "loop"}, limit=5):
+        # LangGraph's own SQLite saver holds its lock here.
+        assert saver.get_tuple(one.config) is not None
+        put(saver, "t", f"new-{len(seen)}")
+        seen.append(one.metadata["step"])
+    assert seen == [27, 24, 21, 18, 15]
+    assert len(list(saver.list(None))) == 35
+    assert list(saver.list(place("t"), filter={"colour": "green"})) == []
+
+
+def test_writes_are_ordered_and_kept(saver: MilepostSaver) -> None:
+    config = place("t", id="1")
+    # Before their checkpoint.
+    saver.put_writes(config, [("c", "b1"), ("d", "b2")], "task-b", "path-2")
+    saver.put_writes(config, [("c", "a1")], "task-c", "path-1")
+    put(saver, "t", "1")
+    saver.put_writes(config, [("c", "ignored")], "task-c", "path-1")
+    saver.put_writes(config, [("__error__", "first")], "task-c", "path-1")
+    saver.put_writes(config, [("__error__", "second")], "task-c", "path-1")
+    loaded = saver.get_tuple(place("t"))
+    assert loaded is not None
+    assert loaded.pending_writes == [
+        ("task-c", "__error__", "second"),
+        ("task-c", "c", "a1"),
+        ("task-b", "c", "b1"),
+        ("task-b", "d", "b2"),
+    ]
+    with pytest.raises(ValueError, match="checkpoint_id"):
+        saver.put_writes(place("t"), [("c", 1)], "task")
+
+
+def test_pruning_does_not_empty_delta_channels(saver: MilepostSaver) -> None:
+    def delta(step: int) -> CheckpointMetadata:
+        return metadata(step, counters_since_delta_snapshot={"log": [step, step]})
+
+    put(saver, "t", "0", plain=0)
+    put(saver, "t", "1", parent="0", log=["seed"], plain=1)
+    for n in range(2, 6):
+        saver.put_writes(place("t", id=str(n - 1)), [("log", f"w{n - 1}")], "task", "path")
+        put(saver, "t", str(n), parent=str(n - 1), about=delta(n), plain=n)
+    saver.put_writes(place("t", id="5"), [("log", "pending")], "task", "path")
+
+    def history() -> Any:
+        return saver.get_delta_channel_history(config=place("t"), channels=["log", "unknown"])
+
+    expected = {
+        "log": {"seed": ["seed"], "writes": [("task", "log", f"w{n}") for n in range(1, 5)]},
+        "unknown": {"writes": []},
+    }
+    assert history() == expected
+    saver.prune(["t", "missing"], strategy="keep_latest")
+    assert history() == expected
+    assert ids(saver, "t") == ["5", "4", "3", "2", "1"]
+    assert saver.get_delta_channel_history(config=place("t"), channels=[]) == {}
+    # A head that contains the value needs no ancestor.
+    put(saver, "t", "6", parent="5", log=["all"])
+    saver.prune(["t"])
+    assert ids(saver, "t") == ["6"]
+    with pytest.raises(ValueError, match="strategy"):
+        saver.prune(["t"], strategy="all")
+    saver.prune(["t"], strategy="delete")
+    assert ids(saver, "t") == []
+
+
+def test_copies_share_values_and_are_independent(saver: MilepostSaver) -> None:
+    for n in range(20):
+        put(saver, "a", f"{n:02}", about=metadata(n, run_id=f"run-{n % 2}"), text="x" * 50_000)
+    saver.put_writes(place("a", id="19"), [("c", "written")], "task")
+    saver.copy_thread("a", "b")
+    saver.delete_for_runs(["run-0"])
+    assert len(ids(saver, "a")) == len(ids(saver, "b")) == 10
+    saver.delete_thread("a")
+    saver.delete_thread("a")
+    assert ids(saver, "a") == []
+    newest = saver.get_tuple(place("b"))
+    assert newest is not None
+    assert newest.pending_writes == [("task", "c", "written")]
+    assert newest.config["configurable"]["thread_id"] == "b"
+
+
+def test_threads_write_at_the_same_time(saver: MilepostSaver) -> None:
+    errors: list[BaseException] = []
+
+    def work(writer: int) -> None:
+        try:
+            parent = None
+            for n in range(10):
+                id = f"{n:03}-{writer}"
+                put(saver, "shared", id, parent=parent, n=n)
+                saver.put_writes(place("shared", id=id), [("c", n)], f"task-{writer}")
+                parent = id
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=work, args=(writer,)) for writer in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not errors
+    found = {one.checkpoint["id"]: one for one in saver.list(place("shared"))}
+    assert len(found) == 40
+    for writer in range(4):
+        # Each writer's chain is whole.
+        id: str | None = f"009-{writer}"
+        for _ in range(10):
+            assert id is not None
+            one = found[id]
+            assert one.pending_writes and one.pending_writes[0][0] == f"task-{writer}"
+            id = one.parent_config["configurable"]["checkpoint_id"] if one.parent_config else None
+        assert id is None
+
+
+def test_async_calls_do_not_block_the_loop_and_survive_cancellation(saver: MilepostSaver) -> None:
+    async def main() -> None:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.001)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        for n in range(10):
+            await saver.aput(place("t"), checkpoint(f"{n:02}", text="y" * 100_000), metadata(n), {})
+            await saver.aput_writes(place("t", id=f"{n:02}"), [("c", n)], "task")
+        assert ticks > 5
+        cancelled = asyncio.create_task(saver.aput(place("t"), checkpoint("99", n=1), metadata(), {}))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        found = [one.checkpoint["id"] async for one in saver.alist(place("t"), limit=3)]
+        assert found[-1] in ("07", "08")
+        ticking.cancel()
+        await saver.aprune(["t"])
+        await saver.acopy_thread("t", "u")
+        history = await saver.aget_delta_channel_history(config=place("u"), channels=["c"])
+        assert history == {"c": {"writes": []}}
+        await saver.adelete_thread("t")
+        await saver.adelete_for_runs(["none"])
+        assert await saver.aget_tuple(place("t")) is None
+
+    asyncio.run(main())
+
+
+def test_a_key_encrypts_everything_that_was_said(project: Path) -> None:
+    key = bytes(32)
+    secret = "the password is swordfish"
+    with MilepostSaver.from_conn_string("sqlite:s.db", key=key) as saver:
+        put(saver, "t", "1", text=secret, long=secret * 1000, about=metadata(custom=secret))
+        saver.put_writes(place("t", id="1"), [("c", secret)], "task")
+        loaded = saver.get_tuple(place("t"))
+        assert loaded is not None and loaded.checkpoint["channel_values"]["text"] == secret
+    stored = b"".join(path.read_bytes() for path in project.rglob("s.db*") if path.is_file())
+    assert b"swordfish" not in stored
+    for wrong in (None, bytes([1]) * 32):
+        with (
+            MilepostSaver.from_conn_string("sqlite:s.db", key=wrong) as saver,
+            pytest.raises(milepost.MilepostError) as refused,
+        ):
+            saver.get_tuple(place("t"))
+        assert refused.value.reason == "thread_key_invalid"
+    with pytest.raises(milepost.InvalidValue, match="32 bytes"):
+        MilepostSaver.from_conn_string("sqlite:s.db", key=b"short")
+
+
+class Custom:
+    """A class that is not allowed unless a program says so."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        Path("executed").write_text(text)
+
+    def __reduce__(self) -> Any:
+        return (Custom, ("pickled",))
+
+
+def test_only_allowed_types_are_loaded(project: Path) -> None:
+    from pydantic import BaseModel
+
+    class Model(BaseModel):
+        name: str
+
+    global Allowed
+    Allowed = Model
+    Model.__qualname__ = Model.__name__ = "Allowed"
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1", value=Model(name="n"))
+        loaded = saver.get_tuple(place("t"))
+        assert loaded is not None and loaded.checkpoint["channel_values"]["value"] == {"name": "n"}
+        with pytest.raises(TypeError):
+            put(saver, "t", "2", value=Custom("made"))
+        # Pickled bytes in a store that someone prepared are not loaded.
+        threads = milepost.open(store="sqlite:s.db").threads()
+        import pickle
+
+        Path("executed").unlink()
+        bytes_ = pickle.dumps(Custom("attack"))
+        Path("executed").unlink()
+        empty = saver.serde.dumps_typed({})
+        threads.put(
+            thread="evil",
+            namespace="",
+            id="1",
+            parent=None,
+            invocation=None,
+            checkpoint=empty,
+            metadata=empty,
+            values=[("v", "pickle", bytes_)],
+            derived=[],
+            summary=None,
+        )
+        with pytest.raises(NotImplementedError):
+            saver.get_tuple(place("evil"))
+        assert not Path("executed").exists()
+    with MilepostSaver.from_conn_string("sqlite:s.db", allowed_types=[Model]) as saver:
+        loaded = saver.get_tuple(place("t", id="1"))
+        assert loaded is not None and loaded.checkpoint["channel_values"]["value"] == Model(name="n")
+
+
+Allowed: Any = None
+
+
+def test_a_limit_keeps_the_newest_checkpoints(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db", keep_newest=5) as saver:
+        for n in range(100):
+            put(saver, "t", f"{n:03}", text=f"{n}" * 2000)
+        kept = ids(saver, "t")
+        assert 5 <= len(kept) <= 5 + 32
+        assert kept[0] == "099"
+    with pytest.raises(ValueError, match="at least 1"):
+        MilepostSaver.from_conn_string("sqlite:s.db", keep_newest=0)
+    # Retention of the project does not touch threads: ancestors may be needed.
+    Path("milepost.toml").write_text("[retain]\nkeep_last = 1\n")
+    milepost_command("--store", "sqlite:s.db", "prune", "--yes", MILEPOST_TRUST=str(project))
+    Path("milepost.toml").unlink()
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        assert ids(saver, "t") == kept
+
+
+def test_a_thread_is_a_run_for_the_command(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        for n in range(3):
+            put(saver, "support-42", f"{n}", about=metadata(n))
+
+    def command(*arguments: str) -> str:
+        return milepost_command("--store", "sqlite:s.db", *arguments)
+
+    (run,) = json.loads(command("runs", "--json"))["runs"]
+    assert run["run_id"] == "thread-support-42"
+    assert run["title"] == "support-42"
+    listed = json.loads(command("list", "--json", "--run", "thread-support-42"))
+    assert [one["task_summary"] for one in listed["checkpoints"]] == [f"Step {n} (loop)" for n in (2, 1, 0)]
+    assert "support-42" in command("resume", "thread-support-42")
+    shown = json.loads(command("show", "--json", "thread-support-42@1"))
+    assert shown["checkpoint"]["thread"]["id"] == "0"
+    assert "checkpoint 0" in command("show", "thread-support-42@1")
+    # The program continues its threads itself: nobody else is asked to.
+    assert milepost.open(store="sqlite:s.db").resume() == []
+    assert json.loads(command("verify", "--json"))["damaged"] == []
+
+
+def test_a_damaged_value_is_reported_and_others_still_load(project: Path) -> None:
+    with MilepostSaver.from_conn_string("files:store") as saver:
+        put(saver, "t", "1", text="first " * 500)
+        put(saver, "t", "2", text="second " * 5000)
+    blobs = sorted((p for p in Path("store").glob("**/blobs/**/*") if p.is_file()), key=lambda p: p.stat().st_size)
+    data = bytearray(blobs[-1].read_bytes())
+    data[len(data) // 2] ^= 1
+    blobs[-1].chmod(0o600)
+    blobs[-1].write_bytes(data)
+    with MilepostSaver.from_conn_string("files:store") as saver:
+        with pytest.raises(milepost.Damaged):
+            for id in ("1", "2"):
+                saver.get_tuple(place("t", id=id))
+        intact = [id for id in ("1", "2") if is_intact(saver, id)]
+        assert len(intact) == 1
+        put(saver, "t", "3", text="third")
+    report = milepost.open(store="files:store").verify()
+    assert not report.is_intact
+
+
+def is_intact(saver: MilepostSaver, id: str) -> bool:
+    try:
+        return saver.get_tuple(place("t", id=id)) is not None
+    except milepost.Damaged:
+        return False
+
+
+def test_a_program_may_change_its_folder(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1")
+        Path("elsewhere").mkdir()
+        os.chdir("elsewhere")
+        put(saver, "t", "2")
+        assert ids(saver, "t") == ["2", "1"]
+    assert list(Path().iterdir()) == []
+
+
+def test_processes_share_a_store(project: Path) -> None:
+    program = """
+import sys
+from milepost.langgraph import MilepostSaver
+from langgraph.checkpoint.base import empty_checkpoint
+with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+    for n in range(20):
+        new = empty_checkpoint()
+        new["id"] = f"{n:03}-{sys.argv[1]}"
+        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, new, {"step": n}, {})
+"""
+    started = time.monotonic()
+    processes = [subprocess.Popen([sys.executable, "-c", program, str(n)]) for n in range(4)]
+    assert [process.wait(timeout=100) for process in processes] == [0] * 4
+    assert time.monotonic() - started < 100
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        assert len(ids(saver, "t")) == 80
