@@ -30,5 +30,6 @@ mod stores;
 mod sync;
 mod sync_threads;
 mod threads;
+mod threads_model;
 mod timeline;
 mod toy_store;
