@@ -89,15 +89,18 @@ def bytes_on_disk(folder: Path, steps: int) -> float:
 
 def durable_put(folder: Path, length: int, rounds: int) -> float:
     ours, theirs, connection = open_both(folder)
-    threads = [Thread(ours, "t", length), Thread(theirs, "t", length)]
     times: list[list[float]] = [[], []]
-    for n in range(rounds):
-        order = (0, 1) if n % 2 else (1, 0)
-        for which in order:
-            checkpoint = threads[which].next()
-            start = time.perf_counter()
-            threads[which].put(checkpoint)
-            times[which].append(time.perf_counter() - start)
+    for n in range(rounds // 4):
+        # A new thread after some steps, so that the list has the same length throughout.
+        threads = [Thread(ours, f"t{n}", length), Thread(theirs, f"t{n}", length)]
+        for which, thread in enumerate(threads):
+            thread.put(thread.next())
+        for step in range(4):
+            for which in (0, 1) if step % 2 else (1, 0):
+                checkpoint = threads[which].next()
+                start = time.perf_counter()
+                threads[which].put(checkpoint)
+                times[which].append(time.perf_counter() - start)
     a, b = (statistics.median(values) * 1000 for values in times)
     means = [statistics.mean(values) * 1000 for values in times]
     print(

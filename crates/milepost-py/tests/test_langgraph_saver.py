@@ -278,6 +278,15 @@ def test_a_key_encrypts_everything_that_was_said(project: Path) -> None:
         ):
             saver.get_tuple(place("t"))
         assert refused.value.reason == "thread_key_invalid"
+    # What was saved without a key may have been written by anyone.
+    with MilepostSaver.from_conn_string("sqlite:plain.db") as saver:
+        put(saver, "t", "1", text="small")
+    with (
+        MilepostSaver.from_conn_string("sqlite:plain.db", key=key) as saver,
+        pytest.raises(milepost.MilepostError) as refused,
+    ):
+        saver.get_tuple(place("t"))
+    assert refused.value.reason == "thread_key_invalid"
     with pytest.raises(milepost.InvalidValue, match="32 bytes"):
         MilepostSaver.from_conn_string("sqlite:s.db", key=b"short")
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use milepost::internal::model::JsonPath;
 use milepost::internal::seal::{Unsealed, seal};
 use milepost::model::{
-    AttachedValue, Attachment, BlobId, Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Message,
-    Profile, RawJson, RawObject, RunId, RunRecord, Source, Status, ThreadPosition,
+    AttachedValue, Attachment, Body, CheckpointId, Event, EventType, Item, LogLine, Marks, Message, Profile,
+    RawJson, RawObject, RunId, RunRecord, Source, Status, ThreadPosition,
 };
 use milepost::store::Sealed;
 use milepost::store::{RunView, Slot};
@@ -135,7 +135,7 @@ impl TestCheckpoint {
 
 /// A position in a thread with a parent and a blob of values that is not stored.
 pub fn position(namespace: &str, id: &str) -> ThreadPosition {
-    let mut position = ThreadPosition::new(namespace, id, BlobId::of(id.as_bytes()));
+    let mut position = ThreadPosition::new(namespace, id);
     position.parent = Some(format!("before {id}"));
     position
 }

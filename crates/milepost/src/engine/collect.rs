@@ -9,7 +9,8 @@ use super::Milepost;
 use super::lookup::PAGE;
 use super::restore::UNDO_POINTS;
 use crate::Error;
-use crate::model::{BlobId, FileRef, Item, RunRecord};
+use crate::model::{BlobId, CheckpointId, FileRef, Item, RunId, RunRecord};
+use crate::seal::{self, Header, SealError};
 use crate::snapshot::manifest::{self, ManifestHeader, SeriesId, UNDO_PREFIX};
 use crate::store::{CollectReport, Damage, HeaderQuery, LiveBlobs, Part, Row, RunQuery, Store, StoreError};
 use crate::threads::table;
@@ -21,12 +22,12 @@ pub(super) struct Parsed {
     pub(super) paths: Vec<(Vec<u8>, [Option<BlobId>; 2])>,
 }
 
-/// The blobs that manifests and tables of values refer to, each of them parsed once.
+/// The blobs that manifests and checkpoints of threads refer to, each of them parsed once.
 #[derive(Default)]
 pub(super) struct References {
     parsed: HashMap<BlobId, Parsed>,
-    /// The tables of values that were parsed, and all chunks that they list.
-    tables: HashSet<BlobId>,
+    /// The checkpoints of threads that were read, and all chunks of their values.
+    threads: HashSet<CheckpointId>,
     chunks: HashSet<BlobId>,
 }
 
@@ -51,21 +52,17 @@ impl References {
         Ok(self.parsed.get(id))
     }
 
-    /// Adds the chunks that tables of values list. Skips tables that are missing or damaged.
-    fn add_tables(&mut self, store: &dyn Store, tables: &[BlobId]) -> Result<(), StoreError> {
-        for id in tables {
-            if !self.tables.insert(*id) {
-                continue;
+    /// Adds the chunks of the values of threads. Skips checkpoints that were removed or are damaged.
+    fn add_threads(
+        &mut self,
+        store: &dyn Store,
+        checkpoints: &[(CheckpointId, RunId, u64)],
+    ) -> Result<(), StoreError> {
+        for (id, run, sequence) in checkpoints {
+            if !self.threads.contains(id) {
+                self.chunks.extend(chunks_of(store, run, *sequence)?);
+                self.threads.insert(id.clone());
             }
-            let bytes = match store.blob(id) {
-                Ok(bytes) => bytes,
-                Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => continue,
-                Err(e) => return Err(e),
-            };
-            let chunks = table::chunks_of(&bytes).map_err(|why| {
-                StoreError::from(Damage::integrity(Part::Blob, "a table of values", format!("{id}: {why}")))
-            })?;
-            self.chunks.extend(chunks);
         }
         Ok(())
     }
@@ -133,8 +130,8 @@ pub(super) struct Roots {
     pub(super) contents: Vec<(String, BlobId)>,
     /// Values of attachments, which are never evicted.
     pub(super) attached: Vec<BlobId>,
-    /// The tables of the values of threads, which are never evicted, and neither are the values.
-    tables: Vec<BlobId>,
+    /// The checkpoints of threads whose values refer to blobs, which are never evicted.
+    threads: Vec<(CheckpointId, RunId, u64)>,
     /// The newest manifest of each series, and what undo points need.
     series: Vec<(String, BlobId)>,
 }
@@ -162,15 +159,18 @@ impl Roots {
                 let page = store.headers(&query)?;
                 after = page.last().map(Row::cursor);
                 let is_last = page.len() < PAGE;
-                for row in page {
-                    let entry = match row {
+                for listed in page {
+                    let entry = match listed {
                         Row::Intact(entry) => entry,
                         // What a damaged row refers to is not known, so nothing can be removed.
                         Row::Damaged { damage, .. } => return Err(damage.into()),
                     };
                     let stamp = entry.header.stamp;
                     roots.checkpoints.extend(entry.header.manifests.iter().map(|id| (stamp, *id)));
-                    roots.tables.extend(entry.header.thread.iter().map(|position| position.values));
+                    let Header { snapshot_id, sequence, thread, .. } = entry.header;
+                    if thread.is_some_and(|position| position.chunks > 0) {
+                        roots.threads.push((snapshot_id, row.run_id.clone(), sequence));
+                    }
                 }
                 if is_last {
                     break;
@@ -184,14 +184,38 @@ impl Roots {
 
     /// The blobs in use that no manifest lists.
     fn unlisted(&self) -> impl Iterator<Item = BlobId> {
-        let contents = self.contents.iter().map(|(_, id)| *id);
-        contents.chain(self.attached.iter().copied()).chain(self.tables.iter().copied())
+        self.contents.iter().map(|(_, id)| *id).chain(self.attached.iter().copied())
     }
 
     fn add_record(&mut self, record: &RunRecord) {
         self.contents.extend(record.working.files.iter().filter_map(content_of));
         self.pending.extend(record.working.restore_points.iter().map(|point| (point.at, point.manifest)));
     }
+}
+
+/// The blobs that the values of a thread's checkpoint refer to; none if the checkpoint was removed or is damaged.
+pub(super) fn chunks_of(store: &dyn Store, run: &RunId, sequence: u64) -> Result<Vec<BlobId>, StoreError> {
+    let document = match store.body(run, sequence) {
+        Ok(document) => document,
+        Err(StoreError::NoRun(_) | StoreError::NoCheckpoint(..) | StoreError::Damaged(_)) => {
+            return Ok(Vec::new());
+        }
+        Err(e) => return Err(e),
+    };
+    let body = match seal::verify(document).and_then(|verified| verified.body()) {
+        Ok(body) => body,
+        // Without knowing what a newer document refers to, nothing can be removed.
+        Err(e @ SealError::Newer { .. }) => {
+            let damage = Damage::integrity(Part::Body, "a checkpoint of a thread", e.to_string());
+            return Err(damage.at(Some(run), Some(sequence)).into());
+        }
+        Err(_) => return Ok(Vec::new()),
+    };
+    let Some(values) = body.values else { return Ok(Vec::new()) };
+    table::chunks_of(values.get()).map_err(|why| {
+        let damage = Damage::integrity(Part::Body, "the values of a thread", why);
+        damage.at(Some(run), Some(sequence)).into()
+    })
 }
 
 /// The path and the stored content of a reported file.
@@ -266,7 +290,7 @@ pub(super) fn find_live(
     for id in &listed {
         references.add(store, id, &listed, &mut manifests, &mut contents)?;
     }
-    references.add_tables(store, &roots.tables)?;
+    references.add_threads(store, &roots.threads)?;
     contents.extend(roots.unlisted().chain(references.chunks.iter().copied()));
     if let Some(most) = most {
         live.evict = evicted(store, roots, references, &contents, most)?;
@@ -316,7 +340,7 @@ fn evicted(
     }
     kept.extend(roots.unlisted().chain(references.chunks.iter().copied()));
     // The limit is about the contents of files.
-    let is_value = |id: &&BlobId| references.tables.contains(*id) || references.chunks.contains(*id);
+    let is_value = |id: &&BlobId| references.chunks.contains(*id);
     let values: u64 = kept.iter().filter(is_value).map(size).sum();
     let mut used: u64 = kept.iter().chain(&manifests).map(size).sum::<u64>().saturating_sub(values);
     // Newest first: keep the contents of each snapshot while they fit. A restore point that no checkpoint contains

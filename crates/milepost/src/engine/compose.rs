@@ -213,6 +213,7 @@ pub(super) fn compose(
         task_summary: working.task_summary.clone(),
         tasks: working.tasks.clone(),
         thread: None,
+        values: None,
         workspace: draft.workspace.clone(),
         extra: draft.extra.clone(),
     };

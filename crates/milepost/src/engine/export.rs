@@ -302,8 +302,8 @@ fn free(path: &Path, force: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Finds the attachments whose values contain secrets, and the rules that match them. The lines of a bundle
-/// contain these values as base64.
+/// Finds the attachments and the values of threads that contain secrets, and the rules that match them. The lines of a
+/// bundle contain them as base64.
 fn attached_secrets(run: &ExportRun<'_>, allow: &AllowList) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut search = |location: String, value: &[u8]| {
@@ -320,10 +320,13 @@ fn attached_secrets(run: &ExportRun<'_>, allow: &AllowList) -> Vec<(String, Stri
         }
     }
     for content in run.blobs {
-        let location = format!("blob {}", BlobId::of(content));
-        // A table of values contains the small ones.
-        search(location.clone(), &table::small_values(content).join(&b'\n'));
-        search(location, content);
+        search(format!("blob {}", BlobId::of(content)), content);
+    }
+    for checkpoint in run.checkpoints {
+        let values = checkpoint.body.values.iter().flat_map(|values| table::small_values(values.get()));
+        for value in values {
+            search(format!("values of checkpoint {}", checkpoint.body.snapshot_id), &value);
+        }
     }
     found
 }

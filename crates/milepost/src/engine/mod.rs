@@ -351,12 +351,22 @@ impl Milepost {
     /// commit by its token, and a commit without one gets a token here. Rebuilds the run's record first if it is
     /// damaged.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, Error> {
+        self.write_with_blobs(run, &[], decide)
+    }
+
+    /// Like `write`, but first stores blobs that the commit refers to.
+    fn write_with_blobs(
+        &self,
+        run: &RunId,
+        contents: &[&[u8]],
+        decide: &mut Decide<'_>,
+    ) -> Result<Receipt, Error> {
         const TRIES: u32 = 5;
         let mut tries = 1;
         let mut in_doubt = false;
         loop {
             let (mut damaged, mut token) = (false, None);
-            let written = self.store.write(run, &mut |view| {
+            let written = self.store.write_with_blobs(run, contents, &mut |view| {
                 damaged = view.record.is_none() && view.count > 0;
                 let mut decision = if damaged { WriteDecision::NoChange } else { decide(view) };
                 token = match &mut decision {

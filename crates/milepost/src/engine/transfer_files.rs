@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::Milepost;
+use super::collect::chunks_of;
 use super::lookup::PAGE;
 use super::transfer::CopyReport;
 use crate::Error;
@@ -11,7 +12,6 @@ use crate::model::{BlobId, RunId};
 use crate::seal::Header;
 use crate::snapshot::manifest;
 use crate::store::{CheckpointEntry, Commit, HeaderQuery, RunQuery, Store, StoreError, WriteDecision};
-use crate::threads::table;
 
 /// Contents are passed on when this many bytes have been read.
 const BATCH: usize = 8 << 20;
@@ -25,15 +25,15 @@ impl Milepost {
         let runs = self.store.runs(&RunQuery::default())?;
         let roots = self.store.blob_roots()?;
         let mut manifests: BTreeSet<BlobId> = roots.iter().map(|(_, id)| *id).collect();
-        let mut tables = Vec::new();
+        let mut threads = Vec::new();
         for run in &runs {
             for row in self.rows(HeaderQuery::default().run(&run.run_id), PAGE) {
                 let Some(entry) = row?.intact() else { continue };
+                threads.extend(checkpoint_with_chunks(&entry.header));
                 manifests.extend(entry.header.manifests);
-                tables.extend(entry.header.thread.map(|position| position.values));
             }
         }
-        self.send_values(&tables, &mut |contents| to.store.put_blobs(contents), Some(&*to.store))?;
+        self.send_values(&threads, &mut |contents| to.store.put_blobs(contents), Some(&*to.store))?;
         if manifests.is_empty() {
             return Ok(());
         }
@@ -63,25 +63,18 @@ impl Milepost {
         Ok(())
     }
 
-    /// Passes tables of values on, and the values that they list, except for those that a store already has.
+    /// Passes the values of checkpoints of threads on, except for those that a store already has.
     fn send_values(
         &self,
-        tables: &[BlobId],
+        checkpoints: &[(RunId, u64)],
         send: &mut SendContents<'_>,
         known: Option<&dyn Store>,
     ) -> Result<(), Error> {
         let mut sent = BTreeSet::new();
-        for batch in tables.chunks(PAGE) {
+        for batch in checkpoints.chunks(PAGE) {
             let mut wanted = BTreeSet::new();
-            for id in batch {
-                wanted.insert(*id);
-                match self.store.blob(id) {
-                    // A table that cannot be parsed is passed on as it is.
-                    Ok(bytes) => wanted.extend(table::chunks_of(&bytes).unwrap_or_default()),
-                    // `verify` reports it.
-                    Err(StoreError::NoBlob(_) | StoreError::Damaged(_)) => {}
-                    Err(e) => return Err(e.into()),
-                }
+            for (run, sequence) in batch {
+                wanted.extend(chunks_of(&*self.store, run, *sequence)?);
             }
             wanted.retain(|id| sent.insert(*id));
             if let Some(known) = known {
@@ -182,21 +175,19 @@ impl Milepost {
         Ok(BundledFiles { contents, with_secrets: report.files_with_secrets })
     }
 
-    /// The tables of the values of a run or of one checkpoint, and the values that they list.
+    /// The blobs that the values of a run or of one checkpoint refer to.
     pub(super) fn values_of_run(
         &self,
         run: &RunId,
         only: Option<&CheckpointEntry>,
     ) -> Result<Vec<Vec<u8>>, Error> {
-        let (mut tables, mut contents) = (Vec::new(), Vec::new());
-        self.each_header(run, only, &mut |header| {
-            tables.extend(header.thread.iter().map(|position| position.values));
-        })?;
+        let (mut threads, mut contents) = (Vec::new(), Vec::new());
+        self.each_header(run, only, &mut |header| threads.extend(checkpoint_with_chunks(header)))?;
         let mut keep = |batch: &[&[u8]]| {
             contents.extend(batch.iter().map(|bytes| bytes.to_vec()));
             Ok(())
         };
-        self.send_values(&tables, &mut keep, None)?;
+        self.send_values(&threads, &mut keep, None)?;
         Ok(contents)
     }
 
@@ -216,6 +207,12 @@ impl Milepost {
         }
         Ok(())
     }
+}
+
+/// The run and the number of a checkpoint of a thread whose values refer to blobs.
+fn checkpoint_with_chunks(header: &Header) -> Option<(RunId, u64)> {
+    let position = header.thread.as_ref()?;
+    (position.chunks > 0).then(|| (header.run_id.clone(), header.sequence))
 }
 
 /// The files of a run in a bundle.

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Milepost;
+use super::collect::chunks_of;
 use super::lookup::PAGE;
 use super::verify::{DamagedFile, VerifyReport};
 use crate::Error;
 use crate::model::{BlobId, RunId};
 use crate::snapshot::{FileContent, Manifest};
 use crate::store::{CheckpointEntry, HeaderQuery, Row, RunQuery, StoreError};
-use crate::threads::table;
 
 /// Maximum number of affected files to name per content.
 const NAMED: usize = 20;
@@ -40,8 +40,8 @@ impl Milepost {
                 continue;
             }
             let name = format!("{}@{}", entry.header.run_id, entry.header.sequence);
-            if let Some(position) = &entry.header.thread {
-                for (blob, problem) in self.verify_values(&position.values, &mut values_checked)? {
+            if entry.header.thread.is_some() {
+                for (blob, problem) in self.verify_values(entry, &mut values_checked)? {
                     problems.insert(blob, problem);
                     affected.entry(blob).or_default().push((name.clone(), "a value".to_owned()));
                 }
@@ -144,24 +144,12 @@ impl Milepost {
     /// Verifies the values of one checkpoint of a thread. Returns the damaged and missing blobs. Each one is read once.
     fn verify_values(
         &self,
-        table: &BlobId,
+        entry: &CheckpointEntry,
         checked: &mut HashMap<BlobId, Option<String>>,
     ) -> Result<Vec<(BlobId, String)>, Error> {
         let mut problems = Vec::new();
-        let chunks = match self.store.blob(table) {
-            Ok(bytes) => match table::chunks_of(&bytes) {
-                Ok(chunks) => chunks,
-                Err(why) => {
-                    problems.push((*table, why));
-                    Vec::new()
-                }
-            },
-            Err(e @ (StoreError::NoBlob(_) | StoreError::Damaged(_))) => {
-                problems.push((*table, e.to_string()));
-                Vec::new()
-            }
-            Err(e) => return Err(e.into()),
-        };
+        // A damaged document is reported by itself.
+        let chunks = chunks_of(&*self.store, &entry.header.run_id, entry.header.sequence)?;
         for chunk in chunks {
             let problem = match checked.get(&chunk) {
                 Some(problem) => problem.clone(),

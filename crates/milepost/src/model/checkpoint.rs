@@ -226,6 +226,8 @@ checkpoint_fields! {
            tasks: Option<Vec<Task>> [optional];
     /// The position in a thread of the program that saved the checkpoint, such as a LangGraph thread.
     thread: Option<ThreadPosition> [omittable, Work];
+    /// The values of the checkpoint of a thread: small ones, and the blobs of the others.
+    values: Option<RawJson> [omittable, Identity];
     /// The captured state of the workspace.
     workspace: Option<Workspace> [optional, Workspace]
         => /// The captured state of the workspace.

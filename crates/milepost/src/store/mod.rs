@@ -95,6 +95,19 @@ pub trait Store: Send + Sync {
     /// Requesting details that the view already has fails with `StoreError::Rules`.
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError>;
 
+    /// Like `write`, but first stores blobs that the commit refers to. A store may do both in one transaction.
+    fn write_with_blobs(
+        &self,
+        run: &RunId,
+        contents: &[&[u8]],
+        decide: &mut Decide<'_>,
+    ) -> Result<Receipt, StoreError> {
+        if !contents.is_empty() {
+            self.put_blobs(contents)?;
+        }
+        self.write(run, decide)
+    }
+
     /// Looks up the commit with this token, to find out whether a commit was applied whose reply was lost.
     /// Returns `None` if it was not applied. A commit is found at least as long as the run's record lists it
     /// among the recent ones; a store may keep tokens for longer. Only commits of this run are found.

@@ -1,6 +1,6 @@
-//! The table of a checkpoint's values: a blob that lists the chunks of each value and contains the small ones.
-//! The list of chunks is readable without the key of an encrypted table, so that every program can copy,
-//! verify and collect the blobs of a thread.
+//! The table of a checkpoint's values, which is part of its document: contains the small values, and lists the chunks
+//! of the others. The list of chunks is readable without the key of an encrypted table, so that every program can
+//! copy, verify and collect the blobs of a thread.
 
 #[cfg(feature = "threads")]
 use std::collections::{BTreeMap, HashMap};
@@ -16,9 +16,9 @@ use crate::model::BlobId;
 const FORMAT: u64 = 1;
 /// A value of at most this many bytes is in the table itself.
 #[cfg(feature = "threads")]
-const SMALL: usize = 1024;
+const SMALL: usize = 8192;
 
-/// The blob, as JSON.
+/// The table, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct Table {
     /// The format of the table.
@@ -37,12 +37,12 @@ struct Table {
 }
 
 /// Parses the table and returns its chunks.
-pub(crate) fn chunks_of(table: &[u8]) -> Result<Vec<BlobId>, String> {
+pub(crate) fn chunks_of(table: &str) -> Result<Vec<BlobId>, String> {
     parse(table).map(|table| table.chunks)
 }
 
-/// The small values in a table that is not encrypted, and the starts of the others. Returns nothing for other bytes.
-pub(crate) fn small_values(table: &[u8]) -> Vec<Vec<u8>> {
+/// The small values in a table that is not encrypted, and the starts of the others.
+pub(crate) fn small_values(table: &str) -> Vec<Vec<u8>> {
     fn collect(value: &serde_json::Value, found: &mut Vec<Vec<u8>>) {
         let serde_json::Value::Object(members) = value else { return };
         match members.get("start").and_then(serde_json::Value::as_str) {
@@ -57,8 +57,8 @@ pub(crate) fn small_values(table: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-fn parse(table: &[u8]) -> Result<Table, String> {
-    let table: Table = serde_json::from_slice(table).map_err(|e| e.to_string())?;
+fn parse(table: &str) -> Result<Table, String> {
+    let table: Table = serde_json::from_str(table).map_err(|e| e.to_string())?;
     match table.format {
         FORMAT => Ok(table),
         newer => Err(format!("format {newer} is newer than format {FORMAT}, the newest this program reads")),
@@ -90,12 +90,12 @@ struct StoredValue {
     chunks: Vec<usize>,
 }
 
-/// The contents of the blobs of a checkpoint.
+/// The values of a checkpoint as they are stored.
 #[cfg(feature = "threads")]
 #[derive(Debug)]
 pub(crate) struct EncodedValues {
     /// The table.
-    pub(crate) table: Vec<u8>,
+    pub(crate) table: String,
     /// The chunks, each once, as they are stored.
     pub(crate) chunks: Vec<(BlobId, Vec<u8>)>,
 }
@@ -129,7 +129,7 @@ fn seal_content(
     chunks: Vec<BlobId>,
     key: Option<&ThreadKey>,
     context: &str,
-) -> Result<Vec<u8>, String> {
+) -> Result<String, String> {
     let text = serde_json::value::to_raw_value(content).map_err(|e| e.to_string())?;
     let table = match key {
         None => Table { format: FORMAT, chunks, content: Some(text), key: None, encrypted: None },
@@ -139,7 +139,7 @@ fn seal_content(
             Table { format: FORMAT, chunks, content: None, key: Some(key.id()), encrypted }
         }
     };
-    serde_json::to_vec(&table).map_err(|e| e.to_string())
+    serde_json::to_string(&table).map_err(|e| e.to_string())
 }
 
 /// What an encrypted table is bound to, so that it can be neither moved nor given other chunks.
@@ -211,11 +211,13 @@ pub(crate) type ReadChunk<'a, E> = dyn FnMut(&BlobId) -> Result<std::sync::Arc<[
 #[cfg(feature = "threads")]
 impl ValueReader {
     /// Parses a table, and decrypts it if it is encrypted.
-    pub(crate) fn open(table: &[u8], key: Option<&ThreadKey>, context: &str) -> Result<Self, TableError> {
+    pub(crate) fn open(table: &str, key: Option<&ThreadKey>, context: &str) -> Result<Self, TableError> {
         let damaged = |why: serde_json::Error| TableError::Damaged(why.to_string());
         let Table { chunks, content, key: key_id, encrypted, .. } =
             parse(table).map_err(TableError::Damaged)?;
         let content = match (content, encrypted) {
+            // With a key, a table that is not encrypted was not written with it.
+            (Some(_), None) if key.is_some() => return Err(TableError::WrongKey),
             (Some(content), None) => serde_json::from_str(content.get()).map_err(damaged)?,
             (None, Some(encrypted)) => {
                 let key = key.filter(|key| Some(key.id()) == key_id).ok_or(TableError::WrongKey)?;
@@ -237,7 +239,7 @@ impl ValueReader {
         thread: &str,
         key: Option<&ThreadKey>,
         context: &str,
-    ) -> Result<(Vec<u8>, Vec<BlobId>), String> {
+    ) -> Result<(String, Vec<BlobId>), String> {
         self.content.thread = thread.to_owned();
         let table = seal_content(&self.content, self.chunks.clone(), key, context)?;
         Ok((table, self.chunks))
@@ -369,7 +371,7 @@ mod tests {
         let value = b"a secret sentence ".repeat(1000);
         let encoded = encode(&checkpoint(&value), Some(&key), "run").unwrap();
         let all = [
-            &encoded.table[..],
+            encoded.table.as_bytes(),
             &encoded.chunks.iter().flat_map(|(_, chunk)| chunk.clone()).collect::<Vec<_>>(),
         ]
         .concat();
@@ -378,6 +380,8 @@ mod tests {
         let other = ThreadKey::from_bytes([8; 32]);
         assert!(matches!(read_back(&encoded, Some(&other), "run"), Err(TableError::WrongKey)));
         assert!(matches!(read_back(&encoded, Some(&key), "another run"), Err(TableError::Damaged(_))));
+        let plain = encode(&checkpoint(b"small"), None, "run").unwrap();
+        assert!(matches!(read_back(&plain, Some(&key), "run"), Err(TableError::WrongKey)));
         // The same value has the same chunks, so that it is stored once.
         let again = encode(&checkpoint(&value), Some(&key), "run").unwrap();
         assert_eq!(again.chunks, encoded.chunks);
@@ -386,10 +390,10 @@ mod tests {
 
     #[test]
     fn invalid_tables_are_refused() {
-        for table in [&b""[..], b"{}", b"[]", br#"{"format":1}"#, br#"{"format":2,"chunks":[]}"#] {
+        for table in ["", "{}", "[]", r#"{"format":1}"#, r#"{"format":2,"chunks":[]}"#] {
             assert!(chunks_of(table).is_err());
         }
-        let empty = br#"{"format":1,"chunks":[]}"#;
+        let empty = r#"{"format":1,"chunks":[]}"#;
         assert!(matches!(ValueReader::open(empty, None, ""), Err(TableError::Damaged(_))));
     }
 }

@@ -5,13 +5,11 @@ use super::put::PreparedCheckpoint;
 use super::{Threads, context, encoding_error};
 use crate::Error;
 use crate::engine::lookup::PAGE;
-use crate::model::{BlobId, ThreadPosition};
-use crate::store::{HeaderQuery, StoreError};
+use crate::seal;
+use crate::store::HeaderQuery;
 
 /// Number of checkpoints in one commit.
 const BATCH: usize = 64;
-/// Number of attempts if a collection removes values that are about to be used.
-const TRIES: u32 = 100;
 
 impl Threads {
     /// Copies all checkpoints and writes of a thread to another one. They replace those with the same ids there. Returns
@@ -43,30 +41,15 @@ impl Threads {
         if entries.is_empty() {
             return Ok(0);
         }
-        let (mut tables, mut prepared) = (Vec::new(), Vec::new());
+        let mut prepared = Vec::new();
         for entry in entries {
             let position = entry.position().clone();
             let bound = context(target, &position.namespace, &position.id);
-            let (table, mut blobs) =
-                entry.reader.for_thread(to, self.key(), &bound).map_err(encoding_error)?;
-            let values = BlobId::of(&table);
-            blobs.push(values);
-            tables.push(table);
-            let position = ThreadPosition { values, ..position };
-            prepared.push(PreparedCheckpoint { position, blobs, summary: None });
+            let (table, chunks) = entry.reader.for_thread(to, self.key(), &bound).map_err(encoding_error)?;
+            let values = seal::strict::raw(table.as_bytes())?;
+            prepared.push(PreparedCheckpoint { position, values, chunks, summary: None });
         }
-        let contents: Vec<&[u8]> = tables.iter().map(Vec::as_slice).collect();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            self.mp.store.put_blobs(&contents)?;
-            match self.add(target, to, &prepared) {
-                Err(Error::Store(StoreError::BlobsMissing(_))) if tries < TRIES => {}
-                added => {
-                    added?;
-                    return Ok(prepared.len() as u64);
-                }
-            }
-        }
+        self.add(target, to, &prepared, &[])?;
+        Ok(prepared.len() as u64)
     }
 }

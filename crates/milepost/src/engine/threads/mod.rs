@@ -17,7 +17,7 @@ pub use read::{LoadedThread, ThreadEntry, ThreadHistory, ThreadList, ThreadQuery
 
 use super::{Milepost, RunOptions};
 use crate::Error;
-use crate::model::{BlobId, Profile, RunId};
+use crate::model::{Profile, RunId};
 use crate::store::{Damage, Part, StoreError};
 use crate::threads::ThreadKey;
 use crate::threads::table::TableError;
@@ -65,8 +65,8 @@ impl Milepost {
 }
 
 impl Threads {
-    /// Encrypts the values that are saved, and decrypts those that are read. Names of values, the ids of threads and
-    /// checkpoints, and the sizes of values are not secret.
+    /// Encrypts the values that are saved, and decrypts those that are read. Not secret are the ids of threads and
+    /// checkpoints, summaries, the names of values that tasks wrote to, and the sizes of values.
     #[must_use]
     pub fn with_key(mut self, key: ThreadKey) -> Self {
         self.key = Some(Arc::new(key));
@@ -157,10 +157,11 @@ fn place_of_writes(key: &str) -> Option<(&str, &str)> {
 }
 
 /// The error for values that cannot be read.
-fn value_error(run: &RunId, table: &BlobId, error: TableError) -> Error {
+fn value_error(run: &RunId, error: TableError) -> Error {
     match error {
         TableError::Damaged(why) => {
-            StoreError::from(Damage::integrity(Part::Blob, format!("the values {table}"), why)).into()
+            let damage = Damage::integrity(Part::Body, "the values of a thread", why);
+            StoreError::from(damage.at(Some(run), None)).into()
         }
         TableError::WrongKey => Error::ThreadKey { run: run.clone() },
     }

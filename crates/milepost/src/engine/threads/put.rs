@@ -1,4 +1,4 @@
-//! Saves a checkpoint of a thread: stores its values as blobs, then adds the checkpoint in one durable commit.
+//! Saves a checkpoint of a thread: adds the blobs of its values and the checkpoint in one durable commit.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::engine::bookkeeping::{enter_session, event, is_committed, open_record
 use crate::engine::compose::{self, CheckpointContext};
 use crate::engine::{Milepost, RunOptions};
 use crate::model::{
-    BlobId, CheckpointId, ClockReading, Draft, EventType, Profile, RunId, RunRecord, Source, Status,
+    BlobId, CheckpointId, ClockReading, Draft, EventType, Profile, RawJson, RunId, RunRecord, Source, Status,
     ThreadPosition, WriteToken,
 };
 use crate::seal::{self, Unsealed};
@@ -23,11 +23,13 @@ const TRIES: u32 = 100;
 /// With a limit on the number of checkpoints, every so many saves remove the surplus.
 const PRUNE_EVERY: u64 = 32;
 
-/// A checkpoint whose values are stored.
+/// A checkpoint to add.
 pub(super) struct PreparedCheckpoint {
     pub(super) position: ThreadPosition,
-    /// The blobs that it refers to.
-    pub(super) blobs: Vec<BlobId>,
+    /// The table of its values.
+    pub(super) values: RawJson,
+    /// The blobs that the table refers to.
+    pub(super) chunks: Vec<BlobId>,
     pub(super) summary: Option<String>,
 }
 
@@ -40,25 +42,26 @@ impl Threads {
         let EncodedValues { table, chunks } =
             threads::encode(checkpoint, self.key(), &bound).map_err(encoding_error)?;
         let position = ThreadPosition {
+            chunks: chunks.len() as u64,
             invocation: checkpoint.invocation.clone(),
             parent: checkpoint.parent.clone(),
-            ..ThreadPosition::new(&checkpoint.namespace, &checkpoint.id, BlobId::of(&table))
+            ..ThreadPosition::new(&checkpoint.namespace, &checkpoint.id)
         };
-        let mut blobs: Vec<BlobId> = chunks.iter().map(|(id, _)| *id).collect();
-        blobs.push(position.values);
-        let prepared = PreparedCheckpoint { position, blobs, summary: checkpoint.summary.clone() };
+        let prepared = PreparedCheckpoint {
+            position,
+            values: seal::strict::raw(table.as_bytes())?,
+            chunks: chunks.iter().map(|(id, _)| *id).collect(),
+            summary: checkpoint.summary.clone(),
+        };
         let mut tries = 0;
         let sequence = loop {
             tries += 1;
-            {
-                // A chunk in the cache is in the store, unless a collection removed it since.
-                let cache = self.cache();
-                let new = chunks.iter().filter(|(id, _)| !cache.contains(id)).map(|(_, chunk)| &chunk[..]);
-                let contents: Vec<&[u8]> = new.chain([&table[..]]).collect();
-                drop(cache);
-                self.mp.store.put_blobs(&contents)?;
-            }
-            match self.add(&run, &checkpoint.thread, std::slice::from_ref(&prepared)) {
+            // A chunk in the cache is in the store, unless a collection removed it since.
+            let cache = self.cache();
+            let new: Vec<&[u8]> =
+                chunks.iter().filter(|(id, _)| !cache.contains(id)).map(|(_, chunk)| &chunk[..]).collect();
+            drop(cache);
+            match self.add(&run, &checkpoint.thread, std::slice::from_ref(&prepared), &new) {
                 Err(Error::Store(StoreError::BlobsMissing(_))) if tries < TRIES => self.cache().clear(),
                 added => break added?,
             }
@@ -77,8 +80,15 @@ impl Threads {
         Ok(())
     }
 
-    /// Adds checkpoints whose values are stored, in one commit. Returns the sequence number of the last one.
-    pub(super) fn add(&self, run: &RunId, thread: &str, new: &[PreparedCheckpoint]) -> Result<u64, Error> {
+    /// Adds checkpoints, and blobs that the store does not have, in one commit. Returns the sequence number of the last
+    /// checkpoint.
+    pub(super) fn add(
+        &self,
+        run: &RunId,
+        thread: &str,
+        new: &[PreparedCheckpoint],
+        blobs: &[&[u8]],
+    ) -> Result<u64, Error> {
         let moment = self.mp.read_clock();
         // Documents store milliseconds, rounded down like those in the id.
         let down = TimestampRound::new().smallest(Unit::Millisecond).mode(RoundMode::Trunc);
@@ -93,7 +103,7 @@ impl Threads {
             new: new.iter().zip(ids).collect(),
         };
         let mut result = Ok(0);
-        self.mp.write(run, &mut |view| match request.plan(view) {
+        self.mp.write_with_blobs(run, blobs, &mut |view| match request.plan(view) {
             Ok(Planned::Commit(commit, sequence)) => {
                 result = Ok(sequence);
                 WriteDecision::Commit(commit)
@@ -162,7 +172,7 @@ impl AddRequest<'_> {
             events.push(event(self.run, now, EventType::CheckpointCreated, Some(id), &data));
             parent = Some(id.clone());
             commit.puts.push(sealed);
-            commit.blobs.extend(&new.blobs);
+            commit.blobs.extend(&new.chunks);
             slot = slot.next();
         }
         commit.blobs.sort_unstable();
@@ -201,6 +211,7 @@ impl AddRequest<'_> {
         };
         let mut body = compose::compose(record, items, &draft, context)?;
         body.thread = Some(new.position.clone());
+        body.values = Some(new.values.clone());
         Ok(body)
     }
 }

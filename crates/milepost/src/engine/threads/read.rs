@@ -9,10 +9,11 @@ use jiff::Timestamp;
 
 use super::{Threads, context, value_error};
 use crate::Error;
-use crate::model::{BlobId, CheckpointId, RunId, ThreadPosition};
+use crate::model::{BlobId, CheckpointId, RawJson, RunId, ThreadPosition};
 use crate::store::{
     CheckpointEntry, CheckpointFilter, Damage, HeaderQuery, Part, Row, StoreError, ThreadFilter,
 };
+use crate::threads::table::TableError;
 use crate::threads::{ThreadWrite, TypedValue, ValueReader};
 
 /// Number of checkpoints that a list reads at first, and at most at a time.
@@ -235,21 +236,17 @@ impl Threads {
 impl Threads {
     /// The checkpoint of a row, with the table of its values; `None` if it was removed since it was listed.
     pub(super) fn entry(&self, row: Row) -> Result<Option<ThreadEntry>, Error> {
-        let header = match row {
-            Row::Intact(CheckpointEntry { header, .. }) => header,
+        let entry = match row {
+            Row::Intact(entry) => entry,
             Row::Damaged { damage, .. } => return Err(StoreError::from(damage).into()),
         };
-        let Some(position) = header.thread.clone() else { return Ok(None) };
-        let table = match self.mp.store.blob(&position.values) {
-            Err(StoreError::NoBlob(_)) if !self.is_listed(&header.run_id, &header.snapshot_id)? => {
-                return Ok(None);
-            }
-            Err(StoreError::NoBlob(id)) => return Err(no_content(&id)),
-            table => table?,
-        };
+        let Some(position) = entry.header.thread.clone() else { return Ok(None) };
+        let Some(body) = self.mp.body_if_there(&entry)? else { return Ok(None) };
+        let header = entry.header;
         let bound = context(&header.run_id, &position.namespace, &position.id);
-        let reader = ValueReader::open(&table, self.key(), &bound)
-            .map_err(|e| value_error(&header.run_id, &position.values, e))?;
+        let table = body.values.as_ref().map_or("", RawJson::get);
+        let reader =
+            ValueReader::open(table, self.key(), &bound).map_err(|e| value_error(&header.run_id, e))?;
         Ok(Some(ThreadEntry {
             run: header.run_id,
             snapshot_id: header.snapshot_id,
@@ -306,12 +303,7 @@ impl Threads {
         };
         read(&entry.reader, &mut read_chunk).map_err(|e| match e {
             ReadError::Failed(e) => e,
-            ReadError::Invalid(why) => StoreError::from(Damage::integrity(
-                Part::Blob,
-                format!("the values {}", entry.position.values),
-                why,
-            ))
-            .into(),
+            ReadError::Invalid(why) => value_error(&entry.run, TableError::Damaged(why)),
         })
     }
 }

@@ -172,6 +172,8 @@ impl Threads {
     fn removed(&self, runs: &[RunId]) -> Result<(), Error> {
         #[cfg(feature = "search")]
         self.mp.forget_removed(runs);
+        #[cfg(not(feature = "search"))]
+        let _ = runs;
         self.collect_later()
     }
 }

@@ -332,10 +332,20 @@ impl Drop for SqliteStore {
 
 impl Store for SqliteStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
+        self.write_with_blobs(run, &[], decide)
+    }
+
+    fn write_with_blobs(
+        &self,
+        run: &RunId,
+        contents: &[&[u8]],
+        decide: &mut Decide<'_>,
+    ) -> Result<Receipt, StoreError> {
+        let mut blobs = blob::NewBlobs::prepare(self, contents)?;
         let _lock = self.lock_or_create()?;
         self.with_writable(|db| {
             let pages = db.pages();
-            let result = write::write(self, db, run, decide);
+            let result = write::write(self, db, run, &mut blobs, decide);
             db.after_commit(pages);
             result
         })

@@ -4,6 +4,7 @@
 
 use rusqlite::{Connection, Result, params};
 
+use super::blob::NewBlobs;
 use super::connection::Db;
 use super::decode::{self, RunTableRow};
 use super::transact::{Numbering, Outcome, transact};
@@ -30,10 +31,12 @@ pub(super) fn write(
     store: &SqliteStore,
     db: &mut Db,
     run: &RunId,
+    blobs: &mut NewBlobs<'_>,
     decide: &mut Decide<'_>,
 ) -> StoreResult<Receipt> {
     let mut write_once = |db: &mut Db, merge| {
         transact(store, db, &mut |tx, stored, numbering| {
+            blobs.add(store, tx)?;
             decide_and_apply(store, tx, stored, numbering, run, decide, merge)
         })
     };

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Result};
 
 pub(super) use self::collect::collect;
 pub(super) use self::maintenance::{inspect, repair};
-pub(super) use self::put::put;
+pub(super) use self::put::{NewBlobs, put};
 use self::rows::{BlobRow, Place};
 pub(super) use self::rows::{roots, set_root, total_bytes};
 pub(super) use self::salvage::copy_readable;

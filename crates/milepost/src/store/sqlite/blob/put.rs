@@ -19,56 +19,77 @@ const LARGE: usize = 128 * 1024;
 /// The stored bytes of blobs, by id.
 type Compressed<'a> = HashMap<BlobId, Cow<'a, [u8]>>;
 
+/// Contents to store, most of them already compressed.
+pub(in crate::store::sqlite) struct NewBlobs<'a> {
+    ids: Vec<BlobId>,
+    contents: HashMap<BlobId, &'a [u8]>,
+    compressed: Compressed<'a>,
+}
+
+impl<'a> NewBlobs<'a> {
+    /// Compresses the contents that the store does not have, before it is locked.
+    pub(in crate::store::sqlite) fn prepare(store: &SqliteStore, contents: &[&'a [u8]]) -> StoreResult<Self> {
+        if contents.is_empty() {
+            return Ok(Self { ids: Vec::new(), contents: HashMap::new(), compressed: HashMap::new() });
+        }
+        let contents = blob_codec::identify(contents)?;
+        let ids: Vec<_> = contents.iter().map(|(id, _)| *id).collect();
+        let missing = match store.missing_blobs(&ids) {
+            // The store was removed while it was open, and is created again later.
+            Err(StoreError::Missing { .. }) if store.options.create => ids.clone(),
+            missing => missing?,
+        };
+        let contents: HashMap<_, _> = contents.into_iter().collect();
+        let to_compress: Vec<&[u8]> = missing.iter().map(|id| contents[id]).collect();
+        let stored = blob_codec::compress_all(&to_compress).map_err(|e| store.io_error(e))?;
+        let compressed = missing.into_iter().zip(stored).collect();
+        Ok(Self { ids, contents, compressed })
+    }
+
+    /// Adds the contents that the store does not have, in a transaction under the writers' lock. Returns whether there
+    /// were any.
+    pub(in crate::store::sqlite) fn add(
+        &mut self,
+        store: &SqliteStore,
+        tx: &Connection,
+    ) -> StoreResult<bool> {
+        let Self { ids, contents, compressed } = self;
+        if ids.is_empty() {
+            return Ok(false);
+        }
+        let missing = find_missing_rows(tx, &store.blob_folder(), ids).map_err(|e| store.write_error(e))?;
+        // A collection may have removed more blobs since they were looked up.
+        for MissingBlob { id, .. } in &missing {
+            if !compressed.contains_key(id) {
+                let stored = blob_codec::compress_if_smaller(contents[id]).map_err(|e| store.io_error(e))?;
+                compressed.insert(*id, stored);
+            }
+        }
+        let is_total_known = !missing.iter().any(|missing| missing.is_counted);
+        let new =
+            missing.iter().map(|MissingBlob { id, .. }| (*id, &*compressed[id], contents[id].len() as u64));
+        add(store, tx, new, is_total_known)
+    }
+
+    /// Whether the store had all contents when they were prepared.
+    fn is_stored(&self) -> bool {
+        self.compressed.is_empty()
+    }
+}
+
 pub(in crate::store::sqlite) fn put(store: &SqliteStore, contents: &[&[u8]]) -> StoreResult<()> {
-    let contents = blob_codec::identify(contents)?;
-    let ids: Vec<_> = contents.iter().map(|(id, _)| *id).collect();
-    let missing = match store.missing_blobs(&ids) {
-        // The store was removed while it was open, and is created again below.
-        Err(StoreError::Missing { .. }) if store.options.create => ids.clone(),
-        missing => missing?,
-    };
-    if missing.is_empty() {
+    let mut blobs = NewBlobs::prepare(store, contents)?;
+    if blobs.is_stored() {
         return Ok(());
     }
-    let by_id: HashMap<_, _> = contents.into_iter().collect();
-    let to_compress: Vec<&[u8]> = missing.iter().map(|id| by_id[id]).collect();
-    let stored = blob_codec::compress_all(&to_compress).map_err(|e| store.io_error(e))?;
-    let mut compressed: Compressed<'_> = missing.iter().copied().zip(stored).collect();
     let _lock = store.lock_or_create()?;
     store.with_writable(|db| {
         let stored = transact(store, db, &mut |tx, _, _| {
-            let missing =
-                find_missing_rows(tx, &store.blob_folder(), &ids).map_err(|e| store.write_error(e))?;
-            // A collection may have removed more blobs since they were looked up.
-            for MissingBlob { id, .. } in &missing {
-                compress(store, &by_id, &mut compressed, id)?;
-            }
-            let is_total_known = !missing.iter().any(|missing| missing.is_counted);
-            let new =
-                missing.iter().map(|MissingBlob { id, .. }| (*id, &*compressed[id], by_id[id].len() as u64));
-            Ok(if add(store, tx, new, is_total_known)? {
-                Outcome::Unsynced(())
-            } else {
-                Outcome::Unchanged(())
-            })
+            Ok(if blobs.add(store, tx)? { Outcome::Unsynced(()) } else { Outcome::Unchanged(()) })
         });
         db.after_unsynced_commit();
         stored
     })
-}
-
-/// Compresses a content, unless that is already done.
-fn compress<'a>(
-    store: &SqliteStore,
-    contents: &HashMap<BlobId, &'a [u8]>,
-    compressed: &mut Compressed<'a>,
-    id: &BlobId,
-) -> StoreResult<()> {
-    if !compressed.contains_key(id) {
-        let stored = blob_codec::compress_if_smaller(contents[id]).map_err(|e| store.io_error(e))?;
-        compressed.insert(*id, stored);
-    }
-    Ok(())
 }
 
 /// Adds blobs that the store does not have: ids, stored bytes, and sizes of the contents. `is_total_known` is false
