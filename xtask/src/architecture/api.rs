@@ -13,7 +13,7 @@ const MAIN_TYPE: &str = "Milepost";
 
 /// The counts and their upper bounds.
 const BOUNDS: [(&str, usize); 3] =
-    [("public types", 198), ("public fields", 248), ("methods of Milepost", 47)];
+    [("public types", 198), ("public fields", 249), ("methods of Milepost", 47)];
 
 pub fn run() -> Result<()> {
     let mut rustdoc = cargo();
