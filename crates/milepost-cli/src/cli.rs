@@ -43,7 +43,7 @@ pub(crate) struct Global {
     /// Run to operate on [env: MILEPOST_RUN]
     #[arg(long, value_name = "ID", global = true, add = Values::Run)]
     pub(crate) run: Option<String>,
-    /// Profile of new runs: run, build, session, pai or brief
+    /// Profile of new runs: run, build, session, pai, brief or thread
     #[arg(long, value_name = "NAME", global = true, add = Values::Words(Profile::NAMES))]
     pub(crate) profile: Option<String>,
     /// Print one JSON document on stdout

@@ -23,7 +23,7 @@ import milepost
 from milepost import _milepost
 from milepost._workers import Workers
 from milepost.errors import MilepostError, MilepostWarning
-from milepost.run import MISSING, describe, warn_not_recorded
+from milepost.run import MISSING, describe
 from milepost.timer import warn_not_saved
 
 if TYPE_CHECKING:

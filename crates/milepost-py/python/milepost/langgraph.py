@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
     from typing_extensions import Self
 
-    from milepost._milepost import ThreadEntry, Write
+    from milepost._milepost import ThreadEntry
 
 __all__ = ["MilepostSaver"]
 
@@ -251,7 +251,7 @@ class MilepostSaver(BaseCheckpointSaver[str]):
     def _entries(
         self, config: RunnableConfig | None, before: RunnableConfig | None
     ) -> Iterator[ThreadEntry]:
-        place = cast("dict[str, Any]", config["configurable"]) if config else {}
+        place = config.get("configurable", {}) if config else {}
         thread = place.get("thread_id")
         return self._threads.list(
             thread=None if thread is None else str(thread),
@@ -278,7 +278,7 @@ class MilepostSaver(BaseCheckpointSaver[str]):
             pending_writes=[self._write(write) for write in loaded.writes],
         )
 
-    def _write(self, write: Write) -> tuple[str, str, Any]:
+    def _write(self, write: tuple[str, str, str, bytes]) -> tuple[str, str, Any]:
         task_id, channel, type_tag, value = write
         return task_id, channel, self.serde.loads_typed((type_tag, value))
 
@@ -348,7 +348,11 @@ class MilepostSaver(BaseCheckpointSaver[str]):
     ) -> AsyncIterator[CheckpointTuple]:
         """Like :meth:`list`."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await self._call(next, found, None)) is not None:
+
+        def next_one() -> CheckpointTuple | None:
+            return next(found, None)
+
+        while (one := await self._call(next_one)) is not None:
             yield one
 
     async def adelete_thread(self, thread_id: str) -> None:
@@ -376,7 +380,7 @@ class MilepostSaver(BaseCheckpointSaver[str]):
 
 def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
     """The thread, the namespace and the checkpoint id of a configuration."""
-    place = cast("dict[str, Any]", config["configurable"])
+    place = config.get("configurable", {})
     return str(place["thread_id"]), place.get("checkpoint_ns", ""), place.get("checkpoint_id")
 
 
