@@ -162,7 +162,7 @@ fn mistakes_on_the_command_line() {
     "#);
     insta::assert_snapshot!(table.row("a profile that does not exist", &empty, &["save", "x", "--profile", "nightly"], 2, "checkpoint_schema_invalid"), @r#"
     Error: --profile is not valid (checkpoint_schema_invalid)
-    Caused by: /profile: "nightly" is not one of run, build, session, pai, brief
+    Caused by: /profile: "nightly" is not one of run, build, session, pai, brief, thread
     Hint: `milepost help COMMAND` lists what each argument accepts
     "#);
     insta::assert_snapshot!(table.row("a task status that does not exist", &empty, &["task", "set", "parse", "finished"], 2, "checkpoint_schema_invalid"), @r#"
@@ -425,7 +425,7 @@ fn a_full_disk() {
     let state = format!("{{\"state\": \"{}\"}}", digits.collect::<String>());
     let input = env.path("home/state.json");
     #[allow(clippy::disallowed_methods, reason = "a test's own file")]
-    std::fs::write(&input, format!("{}\"}}", &state[..200_000])).unwrap();
+    std::fs::write(&input, format!("{}\"}}", &state[..255_000])).unwrap();
     let save = format!("save two --run r --no-capture --no-redact --input {}", input.display());
     let ran = full(&save);
     if ran.code == 99 || ran.code == 1 && ran.stderr.contains("unshare") {
