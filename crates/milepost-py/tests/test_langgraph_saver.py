@@ -387,7 +387,7 @@ def test_a_thread_is_a_run_for_the_command(project: Path) -> None:
     shown = json.loads(command("show", "--json", "thread-support-42@1"))
     assert shown["checkpoint"]["thread"]["id"] == "0"
     assert "checkpoint 0" in command("show", "thread-support-42@1")
-    # The program continues its threads itself: nobody else is asked to.
+    # Only the program can continue its threads, so they are not offered.
     assert milepost.open(store="sqlite:s.db").resume() == []
     assert json.loads(command("verify", "--json"))["damaged"] == []
 

@@ -49,7 +49,7 @@ class Workers:
 
 
 def _retrieve(waiting: asyncio.Future[Any]) -> None:
-    # asyncio reports an exception that nobody retrieved.
+    # asyncio logs an exception that is never retrieved.
     if not waiting.cancelled():
         waiting.exception()
 
