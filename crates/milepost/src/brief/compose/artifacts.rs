@@ -110,10 +110,16 @@ impl Composer<'_> {
     }
 }
 
+/// The line that counts the files that are not listed takes about as much space as this many names.
+const COUNT_LINE: usize = 5;
+
 /// Splits the files into those to show and the rest. If there are too many, shows some from every folder, and
 /// only a few of those whose names differ only in numbers: the first file of one folder says more than the
 /// twentieth of another.
 fn choose(files: Vec<ListedFile>, limit: usize) -> (Vec<ListedFile>, Vec<ListedFile>) {
+    if files.len() <= limit + COUNT_LINE {
+        return (files, Vec::new());
+    }
     let mut counts: HashMap<String, usize> = HashMap::new();
     let mut count = |key: String| {
         let count = counts.entry(key).or_default();

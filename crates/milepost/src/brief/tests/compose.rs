@@ -185,6 +185,19 @@ fn what_blocks_is_said_and_many_files_are_counted() {
     assert!(text.contains("100 more files (100 in .) are in the checkpoint: `milepost show cp_1`"), "{text}");
 }
 
+#[test]
+fn files_are_not_counted_if_listing_them_is_shorter() {
+    let text_with = |count: usize| {
+        let files: Vec<_> = (0..count).map(|n| format!("f{n}.rs")).collect();
+        let list = RawJson::of(&files).unwrap();
+        let body = body(&format!(r#","workspace":{{"git":{{"untracked":{}}}}}"#, list.get()));
+        made(&body, None, &[])
+    };
+    let text = text_with(205);
+    assert!(text.contains("f204.rs") && !text.contains("more files"), "{text}");
+    assert!(text_with(206).contains("6 more files (6 in .)"));
+}
+
 /// Text that tries to start or end a line, a heading, a fence, a comment or a table.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
