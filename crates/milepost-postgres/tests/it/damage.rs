@@ -148,14 +148,16 @@ fn a_sequence_of_stamps_that_is_behind_is_advanced() {
     oracle.put_many(2).check();
 }
 
-/// Bytes per checkpoint are within 1.5 times of SQLite's, for small and large documents.
+/// Bytes per checkpoint are within 1.5 times of SQLite's, for small and large documents. An empty store does not count:
+/// every table and index of a server takes whole pages.
 #[test]
 fn a_checkpoint_takes_little_more_space_than_in_sqlite() {
-    for (name, size, count) in [("small", 300, 600_u64), ("large", 40_000, 200)] {
+    for (name, size, count) in [("small", 300, 1500_u64), ("large", 40_000, 200)] {
         let Some((_schema, store, sql)) = new_store() else { return };
         let folder = tempfile::tempdir().unwrap();
         let sqlite =
             SqliteStore::open(&folder.path().join("store.db"), &OpenOptions::new().create(true)).unwrap();
+        let empty = [store.info().unwrap().bytes(), sqlite.info().unwrap().bytes()];
         for store in [&store as &dyn Store, &sqlite] {
             let mut oracle = Oracle::begin(store, "size");
             let run = oracle.run().clone();
@@ -173,7 +175,8 @@ fn a_checkpoint_takes_little_more_space_than_in_sqlite() {
         for table in ["run", "checkpoint", "frame", "event", "write_log"] {
             sql.run(&format!("VACUUM {{s}}.{table}"));
         }
-        let (ours, theirs) = (store.info().unwrap().bytes(), sqlite.info().unwrap().bytes());
+        let (ours, theirs) =
+            (store.info().unwrap().bytes() - empty[0], sqlite.info().unwrap().bytes() - empty[1]);
         let factor = ours as f64 / theirs as f64;
         eprintln!(
             "{name}: {} bytes per checkpoint, SQLite {}, factor {factor:.2}",
