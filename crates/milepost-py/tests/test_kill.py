@@ -71,7 +71,9 @@ def test_no_completed_task_runs_twice(project: Path, seed: int) -> None:
 def test_ctrl_c_pauses_the_run(project: Path) -> None:
     process = start(
         """
-        import milepost, time
+        import milepost, signal, time
+        # A test run in the background ignores the signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with milepost.open().run("r") as run, run.task("t"):
             print("ready", flush=True)
             time.sleep(60)
