@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell::{cargo, is_installed, read_output, root, run_program};
+use crate::shell::{build_program, is_installed, read_output, root};
 
 const COLUMNS: usize = 80;
 const TITLE: &str = "A job is killed and resumed: only the task that was not done runs again";
@@ -59,11 +59,7 @@ pub fn run(binary: Option<&str>) -> Result<()> {
     ensure!(is_installed("script"), "`script` (package bsdutils) is needed to run commands in a terminal");
     let binary = match binary {
         Some(path) => std::fs::canonicalize(path).with_context(|| path.to_owned())?,
-        None => {
-            run_program(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
-            let own = std::env::current_exe().context("cannot find the path of this program")?;
-            own.with_file_name("milepost")
-        }
+        None => build_program()?,
     };
     let screen = screen(&run_session(&binary)?);
     check(&screen)?;

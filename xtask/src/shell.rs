@@ -20,6 +20,37 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Builds the program in the development profile and returns its path. Builds it with the features that
+/// `cargo test --workspace` enables in dependencies, so that the tests and this share what is compiled: cargo
+/// includes the features of dev-dependencies only if it builds a test or an example.
+pub fn build_program() -> Result<PathBuf> {
+    build_with_example("session")?;
+    Ok(target()?.join("debug/milepost"))
+}
+
+/// Builds an example of the library together with the program, and returns its path.
+pub fn build_example(name: &str) -> Result<PathBuf> {
+    build_with_example(name)?;
+    Ok(target()?.join("debug/examples").join(name))
+}
+
+fn build_with_example(name: &str) -> Result<()> {
+    run_program(cargo().args(["build", "--quiet", "--workspace", "--bin", "milepost", "--example", name]))
+}
+
+/// Builds the program in the release profile, as users do, and returns its path.
+pub fn build_release_program() -> Result<PathBuf> {
+    run_program(cargo().args(["build", "--quiet", "--release", "--package", "milepost-cli"]))?;
+    Ok(target()?.join("release/milepost"))
+}
+
+/// The folder of what cargo builds, which contains this program in a folder of its profile.
+pub fn target() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
+    let folder = own.parent().and_then(Path::parent);
+    Ok(folder.context("this program is not in a folder of a target folder")?.to_owned())
+}
+
 /// Runs a command to completion. It inherits stdout and stderr.
 pub fn run_program(command: &mut Command) -> Result<()> {
     let line = line(command);

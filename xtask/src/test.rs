@@ -1,11 +1,14 @@
 //! `cargo xtask test`: runs every check, cheapest first. Prints the duration of each step.
 //! Stops at the first step that fails and names it.
 
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
-use crate::shell::{cargo, run_program};
+use crate::shell::{cargo, read_output, root, run_program};
 use crate::{
     agents, architecture, bench, deny, faults, handover, mcp, postgres, python, search, setup, survival, ui,
 };
@@ -85,9 +88,10 @@ fn features() -> Result<()> {
 fn tests_on_postgres(is_full: bool) -> Result<()> {
     let list = "crates/milepost-cli/tests/it/local_store_only.txt";
     let list = std::fs::read_to_string(list).with_context(|| format!("cannot read {list}"))?;
-    let mut test = cargo();
-    test.env("MILEPOST_TEST_STORE", "postgres");
-    test.args(["test", "--quiet", "--package", "milepost-cli", "--test", "it", "--"]);
+    let mut test = Command::new(end_to_end_tests()?);
+    test.current_dir(root().join("crates/milepost-cli"))
+        .env("MILEPOST_TEST_STORE", "postgres")
+        .arg("--quiet");
     test.args(if is_full {
         &["--exact"][..]
     } else {
@@ -97,6 +101,19 @@ fn tests_on_postgres(is_full: bool) -> Result<()> {
         test.args(["--skip", name]);
     }
     run_program(&mut test)
+}
+
+/// The program of the command line's end-to-end tests, as `cargo test --workspace` built it. `cargo test --package`
+/// would compile it again, with other features in its dependencies.
+fn end_to_end_tests() -> Result<PathBuf> {
+    let args = ["test", "--quiet", "--workspace", "--test", "it", "--no-run", "--message-format", "json"];
+    let artifacts = read_output(cargo().args(args))?;
+    let path =
+        artifacts.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|built| {
+            let is_wanted = built["manifest_path"].as_str()?.ends_with("milepost-cli/Cargo.toml");
+            is_wanted.then(|| built["executable"].as_str().map(PathBuf::from)).flatten()
+        });
+    path.context("cargo built no end-to-end tests")
 }
 
 /// Packages every published crate as `cargo publish` does, without the verification build.

@@ -17,7 +17,7 @@ use anyhow::{Result, bail, ensure};
 use self::agent::{AGENTS, Agent};
 use self::case::{Case, Handovers};
 use self::sandbox::Scope;
-use crate::shell::{cargo, is_installed, root, run_program};
+use crate::shell::{build_program, is_installed, run_program, target};
 
 /// First argument of the process that runs without a network.
 const INSIDE: &str = "--inside";
@@ -30,7 +30,7 @@ pub fn run(names: &[&str]) -> Result<()> {
     for program in ["npm", "node", "git"] {
         ensure!(is_installed(program), "{program} is required but not installed");
     }
-    run_program(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
+    build_program()?;
     let (mut there, mut missing) = (Vec::new(), Vec::new());
     for agent in agents {
         match agent.install() {
@@ -96,7 +96,7 @@ fn run_cases(agents: &[&'static Agent]) -> Result<()> {
     let mut failed = Vec::new();
     let cases = cases(agents);
     for case in &cases {
-        if let Err(e) = case.run(&root().join("target/debug/milepost")) {
+        if let Err(e) = case.run(&target()?.join("debug/milepost")) {
             println!("{:<32} FAILED: {e:#}", case.name());
             failed.push(case.name());
         }

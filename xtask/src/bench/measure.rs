@@ -5,12 +5,13 @@ use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use milepost::Milepost;
 use milepost::store::{OpenOptions, StoreUrl};
+
+use crate::shell::{build_program, build_release_program, target};
 
 /// Durations of one repeated measurement.
 #[derive(Default, Clone)]
@@ -131,11 +132,7 @@ impl Floor {
 
 /// A temporary folder on the disk of the target folder, not in memory.
 pub fn folder() -> Result<tempfile::TempDir> {
-    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target())?)
-}
-
-pub fn target() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
+    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target()?)?)
 }
 
 /// The address of a store in a folder. Commands need it, because the folder is inside a repository with its
@@ -151,14 +148,10 @@ pub fn open(folder: &Path) -> Result<Milepost> {
 
 /// Builds the release binary. The short form, which only counts, uses the debug binary of the tests.
 pub fn binary(short: bool) -> Result<std::path::PathBuf> {
-    let (profile, folder) = if short { ("dev", "debug") } else { ("release", "release") };
-    let build = ["build", "--quiet", "--profile", profile, "-p", "milepost-cli"];
-    let built = Command::new("cargo").args(build).status()?;
-    ensure!(built.success(), "the {profile} build failed");
-    let built = target().join(folder).join("milepost");
+    let built = if short { build_program() } else { build_release_program() }?;
     // Measures a copy, as `cargo install` makes one. The linker's own output is fragmented in memory and
     // starts slower.
-    let installed = target().join("bench-milepost");
+    let installed = target()?.join("bench-milepost");
     let _ = std::fs::remove_file(&installed);
     std::fs::copy(&built, &installed).context("cannot copy the binary")?;
     Ok(installed.canonicalize()?)

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::mount::Mount;
 use super::project::{Project, StoreKind, scratch_folder};
 use super::{Environment, Outcome};
-use crate::shell::{cargo, run_program};
+use crate::shell::build_example;
 
 const EXAMPLE: &str = "panicking_provider";
 
@@ -23,9 +23,8 @@ pub fn run(env: &Environment) -> Result<Outcome> {
         Ok(mount) => mount,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    run_program(cargo().args(["build", "--quiet", "--package", "milepost", "--example", EXAMPLE]))?;
+    let program = build_example(EXAMPLE)?;
     let (rounds, lasting) = env.pick((1, 3500), (4, 14_000));
-    let program = env.milepost.with_file_name("examples").join(EXAMPLE);
     let mut child = Command::new(program)
         .arg(&mount.folder)
         .arg(lasting.to_string())

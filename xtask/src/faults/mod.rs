@@ -28,9 +28,9 @@ mod stopped;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::shell::{cargo, run_program};
+use crate::shell::build_program;
 
 /// How thorough to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,10 +115,9 @@ pub fn run_threads<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sy
 
 /// Runs the cases whose names start with one of the given prefixes; all cases if there is none.
 pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
-    run_program(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
-    let own = std::env::current_exe().context("cannot find the path of this program")?;
+    let milepost = build_program()?;
     let state = project::scratch_folder()?;
-    let env = Environment { milepost: own.with_file_name("milepost"), state: state.path().to_owned(), size };
+    let env = Environment { milepost, state: state.path().to_owned(), size };
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|c| name.starts_with(c));
     let (mut held, mut skipped, mut failed) = (0, 0, Vec::new());
     let start = Instant::now();

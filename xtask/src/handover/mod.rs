@@ -14,14 +14,14 @@ mod report;
 mod sandbox;
 mod story;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::shell::{cargo, is_installed, root, run_program};
+use crate::shell::{build_program, build_release_program, is_installed};
 use agents::AgentKind;
 use corpus::StorySet;
 use delivery::Limit;
@@ -100,7 +100,7 @@ pub fn run(args: &[&str]) -> Result<()> {
     if options.short {
         stories = spread(stories, SHORT);
     }
-    let milepost = build(options.release)?;
+    let milepost = if options.release { build_release_program() } else { build_program() }?;
     let start = Instant::now();
     let texts = play_all(&milepost, &stories, &options.agents)?;
     let facts: usize = stories.iter().map(|story| story.facts.len()).sum();
@@ -130,19 +130,6 @@ fn spread(stories: Vec<Story>, count: usize) -> Vec<Story> {
     let chosen: Vec<usize> = (0..count).map(|n| n * all / count).collect();
     let numbered = stories.into_iter().enumerate();
     numbered.filter(|(n, _)| chosen.contains(n)).map(|(_, story)| story).collect()
-}
-
-/// Builds the binary and returns its path.
-fn build(release: bool) -> Result<PathBuf> {
-    let mut command = cargo();
-    command.args(["build", "--quiet", "--package", "milepost-cli"]);
-    if release {
-        command.arg("--release");
-    }
-    run_program(&mut command)?;
-    let own = std::env::current_exe().context("cannot find the path of this program")?;
-    let target = own.parent().and_then(Path::parent).map_or_else(|| root().join("target"), Path::to_owned);
-    Ok(target.join(if release { "release" } else { "debug" }).join("milepost"))
 }
 
 /// Plays every story as every agent. Returns the whole texts, by agent and story.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::npm;
-use crate::shell::{cargo, is_installed, read_output, root, run_program};
+use crate::shell::{build_program, is_installed, read_output, root, run_program};
 
 /// Calls to every tool, ordered so that each one succeeds. Arguments use the Inspector's `name=value` form.
 const CALLS: [(&str, &[&str]); 15] = [
@@ -39,8 +39,7 @@ pub fn run() -> Result<()> {
     for program in ["npm", "node", "python3"] {
         ensure!(is_installed(program), "{program} is required but not installed");
     }
-    run_program(cargo().args(["build", "--quiet", "-p", "milepost-cli"]))?;
-    let milepost = root().join("target/debug/milepost");
+    let milepost = build_program()?;
     let tools = root().join("target/mcp");
     std::fs::create_dir_all(&tools)?;
     with_inspector(&milepost, &inspector(&tools)?)?;

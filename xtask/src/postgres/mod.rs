@@ -10,11 +10,11 @@ mod restarts;
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use milepost_testkit::postgres::{ClusterOptions, PrivateCluster, ServerError};
 
 use crate::faults::{Environment, Outcome, Size, project};
-use crate::shell::{cargo, run_program};
+use crate::shell::build_program;
 
 type Case = fn(&Environment) -> Result<Outcome>;
 
@@ -22,10 +22,9 @@ const CASES: [(&str, Case); 2] = [("restarts", restarts::run), ("cut", cut::run)
 
 /// Runs the cases whose names start with one of the given prefixes; all cases if there is none.
 pub fn run(size: Size, chosen: &[&str]) -> Result<()> {
-    run_program(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
-    let own = std::env::current_exe().context("cannot find the path of this program")?;
+    let milepost = build_program()?;
     let state = project::scratch_folder()?;
-    let env = Environment { milepost: own.with_file_name("milepost"), state: state.path().to_owned(), size };
+    let env = Environment { milepost, state: state.path().to_owned(), size };
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|prefix| name.starts_with(prefix));
     let (mut known, mut failed) = (0, Vec::new());
     for (name, case) in CASES.into_iter().filter(|(name, _)| wanted(name)) {

@@ -12,7 +12,7 @@ use milepost_testkit::postgres::{ClusterOptions, unless_skipped};
 
 use self::environment::{Environment, FOLDER};
 use crate::faults::Size;
-use crate::shell::{cargo, read_output, root, run_program};
+use crate::shell::{build_program, build_release_program, read_output, root, run_program};
 
 const CRATE: &str = "crates/milepost-py";
 
@@ -72,15 +72,12 @@ pub fn run(options: &Options<'_>) -> Result<()> {
 
 /// Builds the program and the wheel that contains it.
 fn build(environment: &Environment, is_dev: bool) -> Result<PathBuf> {
-    let (profile, folder) = if is_dev { ("dev", "debug") } else { ("release", "release") };
-    let mut program = cargo();
-    program.args(["build", "--quiet", "--locked", "--profile", profile, "--package", "milepost-cli"]);
-    run_program(&mut program)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let profile = if is_dev { "dev" } else { "release" };
+    let built = if is_dev { build_program() } else { build_release_program() }?;
     let scripts = root().join(FOLDER).join("data/scripts");
     std::fs::create_dir_all(&scripts)?;
     let program = scripts.join("milepost");
-    std::fs::copy(target.join(folder).join("milepost"), &program).context("cannot copy the program")?;
+    std::fs::copy(built, &program).context("cannot copy the program")?;
     // Debug information would make the wheel ten times as large.
     run_program(Command::new("strip").arg("--strip-debug").arg(&program))?;
     let wheels = root().join(FOLDER).join("wheels");

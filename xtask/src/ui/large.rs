@@ -12,7 +12,7 @@ use super::server::PageServer;
 use super::{Environment, Outcome};
 use crate::faults::Size;
 use crate::large_store::append_checkpoints;
-use crate::shell::{cargo, root, run_program};
+use crate::shell::build_release_program;
 
 /// The run with many checkpoints.
 const RUN: &str = "long-run";
@@ -30,10 +30,7 @@ pub(super) fn run(env: &Environment) -> Result<Outcome> {
     // Times mean something only with the binary that users have.
     let milepost = match env.size {
         Size::Short => env.milepost.clone(),
-        Size::Full => {
-            run_program(cargo().args(["build", "--quiet", "--release", "--package", "milepost-cli"]))?;
-            root().join("target/release/milepost")
-        }
+        Size::Full => build_release_program()?,
     };
     let sandbox = Sandbox::new(&milepost)?;
     let project = sandbox.project("large", &[("notes.txt", "one\n")])?;

@@ -24,7 +24,7 @@ use self::sandbox::Sandbox;
 use self::server::PageServer;
 use self::story::Story;
 use crate::faults::Size;
-use crate::shell::{cargo, root, run_program};
+use crate::shell::{build_program, root};
 
 /// The environment of every case.
 struct Environment {
@@ -122,14 +122,7 @@ pub fn pictures() -> Result<()> {
 }
 
 fn environment(size: Size) -> Result<Environment> {
-    run_program(cargo().args(["build", "--quiet", "--package", "milepost-cli"]))?;
-    let own = std::env::current_exe().context("cannot find the path of this program")?;
-    Ok(Environment {
-        milepost: own.with_file_name("milepost"),
-        browser: Browser::find(),
-        size,
-        story: OnceCell::new(),
-    })
+    Ok(Environment { milepost: build_program()?, browser: Browser::find(), size, story: OnceCell::new() })
 }
 
 /// Every view with realistic data, in both colour schemes and three widths.

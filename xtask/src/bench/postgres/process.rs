@@ -13,8 +13,9 @@ use milepost_testkit::postgres::PrivateCluster;
 use super::minimal::{MinimalClient, Rows};
 use super::{address, create_minimal, open, start};
 use crate::bench::history::fill;
-use crate::bench::measure::{self, Row, Work, binary, folder, pairs, target};
+use crate::bench::measure::{self, Row, Work, binary, folder, pairs};
 use crate::bench::process::{HookCase, run_successfully};
+use crate::shell::target;
 use crate::shell::{cargo, is_installed, run_program};
 
 /// Whole `save` and `show` processes, compared with processes of the minimal client that connect to the same server
@@ -135,14 +136,14 @@ pub fn feature(short: bool) -> Result<Vec<Row>> {
         return Ok(Vec::new());
     }
     let with = binary(false)?;
-    let folder = target().join("without");
+    let folder = target()?.join("without");
     run_program(
         cargo()
             .args(["build", "--quiet", "--release", "--package", "milepost-cli", "--no-default-features"])
             .args(["--features", "mcp,bundled", "--target-dir"])
             .arg(&folder),
     )?;
-    let without = target().join("bench-milepost-without");
+    let without = target()?.join("bench-milepost-without");
     let _ = std::fs::remove_file(&without);
     std::fs::copy(folder.join("release/milepost"), &without).context("cannot copy the binary")?;
     let without = without.canonicalize()?;
