@@ -11,6 +11,8 @@ pub(crate) mod table;
 mod types;
 
 #[cfg(feature = "threads")]
+pub(crate) use chunks::SplitValue;
+#[cfg(feature = "threads")]
 pub use encryption::ThreadKey;
 #[cfg(feature = "threads")]
 pub(crate) use table::{EncodedValues, ValueReader, encode};

@@ -4,12 +4,16 @@
 
 #[cfg(feature = "threads")]
 use std::collections::{BTreeMap, HashMap};
+#[cfg(feature = "threads")]
+use std::sync::Arc;
 
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "threads")]
-use super::{NewThreadCheckpoint, ThreadKey, TypedValue, chunks};
+use super::chunks::{self, SplitValue};
+#[cfg(feature = "threads")]
+use super::{NewThreadCheckpoint, ThreadKey, TypedValue};
 use crate::model::BlobId;
 
 /// The format of tables that this program writes.
@@ -96,9 +100,16 @@ struct StoredValue {
 pub(crate) struct EncodedValues {
     /// The table.
     pub(crate) table: String,
-    /// The chunks, each once, as they are stored.
-    pub(crate) chunks: Vec<(BlobId, Vec<u8>)>,
+    /// The chunks, each once, as they are stored. A chunk that an earlier version of the value has as well comes without
+    /// its bytes.
+    pub(crate) chunks: Vec<(BlobId, Option<Vec<u8>>)>,
+    /// The values that were split, by name.
+    pub(crate) split: Vec<(String, SplitValue)>,
 }
+
+/// Returns the earlier version of the value with a name, if it is known.
+#[cfg(feature = "threads")]
+pub(crate) type FindEarlier<'a> = dyn Fn(&str) -> Option<Arc<SplitValue>> + 'a;
 
 /// Encodes the values of a checkpoint. `context` is bound to an encrypted table: only the same context decrypts it.
 #[cfg(feature = "threads")]
@@ -106,21 +117,26 @@ pub(crate) fn encode(
     checkpoint: &NewThreadCheckpoint,
     key: Option<&ThreadKey>,
     context: &str,
+    earlier: &FindEarlier<'_>,
 ) -> Result<EncodedValues, String> {
     let mut list = ChunkList { key, positions: HashMap::new(), chunks: Vec::new() };
+    let mut split = Vec::new();
+    let mut values = BTreeMap::new();
+    for (name, value) in &checkpoint.values {
+        let earlier = if value.bytes.len() > SMALL { earlier(name) } else { None };
+        let (stored, new_split) = list.add(value, earlier.as_deref())?;
+        values.insert(name.clone(), stored);
+        split.extend(new_split.map(|new_split| (name.clone(), new_split)));
+    }
     let content = Content {
         thread: checkpoint.thread.clone(),
-        checkpoint: list.add(&checkpoint.checkpoint)?,
-        metadata: list.add(&checkpoint.metadata)?,
+        checkpoint: list.add(&checkpoint.checkpoint, None)?.0,
+        metadata: list.add(&checkpoint.metadata, None)?.0,
         derived: checkpoint.derived.clone(),
-        values: checkpoint
-            .values
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), list.add(value)?)))
-            .collect::<Result<_, String>>()?,
+        values,
     };
     let table = seal_content(&content, list.chunks.iter().map(|(id, _)| *id).collect(), key, context)?;
-    Ok(EncodedValues { table, chunks: list.chunks })
+    Ok(EncodedValues { table, chunks: list.chunks, split })
 }
 
 #[cfg(feature = "threads")]
@@ -158,31 +174,48 @@ fn associated_data(context: &str, chunks: &[BlobId]) -> Vec<u8> {
 struct ChunkList<'a> {
     key: Option<&'a ThreadKey>,
     positions: HashMap<BlobId, usize>,
-    chunks: Vec<(BlobId, Vec<u8>)>,
+    chunks: Vec<(BlobId, Option<Vec<u8>>)>,
 }
 
 #[cfg(feature = "threads")]
 impl ChunkList<'_> {
-    fn add(&mut self, value: &TypedValue) -> Result<StoredValue, String> {
+    /// Adds a value. Returns it also in its chunks, if it was split.
+    fn add(
+        &mut self,
+        value: &TypedValue,
+        earlier: Option<&SplitValue>,
+    ) -> Result<(StoredValue, Option<SplitValue>), String> {
         let type_tag = value.type_tag.clone();
         if value.bytes.len() <= SMALL {
-            return Ok(StoredValue { type_tag, start: BASE64.encode(&value.bytes), chunks: Vec::new() });
+            let stored = StoredValue { type_tag, start: BASE64.encode(&value.bytes), chunks: Vec::new() };
+            return Ok((stored, None));
         }
-        let mut chunks = Vec::new();
-        for chunk in chunks::split(&value.bytes) {
+        let mut ends = earlier.map(|earlier| earlier.shared_with(&value.bytes).to_vec()).unwrap_or_default();
+        let mut chunks: Vec<usize> = ends.iter().map(|(_, id)| self.place(*id, None)).collect();
+        let mut end = ends.last().map_or(0, |(end, _)| *end);
+        for chunk in chunks::split_from(&value.bytes, end) {
             let stored = match self.key {
                 None => chunk.to_vec(),
                 Some(key) => key.encrypt_chunk(chunk)?,
             };
             let id = BlobId::of(&stored);
-            let next = self.chunks.len();
-            let position = *self.positions.entry(id).or_insert(next);
-            if position == next {
-                self.chunks.push((id, stored));
-            }
-            chunks.push(position);
+            end += chunk.len();
+            ends.push((end, id));
+            chunks.push(self.place(id, Some(stored)));
         }
-        Ok(StoredValue { type_tag, start: BASE64.encode(&value.bytes[..chunks::HEAD]), chunks })
+        let start = BASE64.encode(&value.bytes[..chunks::HEAD]);
+        let split = SplitValue::new(value.bytes.clone(), ends);
+        Ok((StoredValue { type_tag, start, chunks }, Some(split)))
+    }
+
+    /// The position of a chunk in the list. Adds it if it is new.
+    fn place(&mut self, id: BlobId, stored: Option<Vec<u8>>) -> usize {
+        let next = self.chunks.len();
+        let position = *self.positions.entry(id).or_insert(next);
+        if position == next {
+            self.chunks.push((id, stored));
+        }
+        position
     }
 }
 
@@ -206,7 +239,7 @@ pub(crate) struct ValueReader {
 
 /// Reads one chunk, as it is stored.
 #[cfg(feature = "threads")]
-pub(crate) type ReadChunk<'a, E> = dyn FnMut(&BlobId) -> Result<std::sync::Arc<[u8]>, E> + 'a;
+pub(crate) type ReadChunk<'a, E> = dyn FnMut(&BlobId) -> Result<Arc<[u8]>, E> + 'a;
 
 #[cfg(feature = "threads")]
 impl ValueReader {
@@ -320,9 +353,15 @@ impl ValueReader {
 #[cfg(test)]
 #[cfg(feature = "threads")]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+
+    fn encode(
+        checkpoint: &NewThreadCheckpoint,
+        key: Option<&ThreadKey>,
+        context: &str,
+    ) -> Result<EncodedValues, String> {
+        super::encode(checkpoint, key, context, &|_| None)
+    }
 
     fn checkpoint(value: &[u8]) -> NewThreadCheckpoint {
         let small = TypedValue::new("json", "{}");
@@ -339,7 +378,7 @@ mod tests {
     ) -> Result<Vec<u8>, TableError> {
         let reader = ValueReader::open(&encoded.table, key, context)?;
         let stored: HashMap<_, _> = encoded.chunks.iter().cloned().collect();
-        let mut read = |id: &BlobId| Ok::<Arc<[u8]>, String>(Arc::from(&*stored[id]));
+        let mut read = |id: &BlobId| Ok::<Arc<[u8]>, String>(Arc::from(&stored[id].as_ref().unwrap()[..]));
         assert_eq!(
             reader.value("b", key, &mut read).unwrap().unwrap().into_parts(),
             ("null".to_owned(), vec![])
@@ -372,7 +411,7 @@ mod tests {
         let encoded = encode(&checkpoint(&value), Some(&key), "run").unwrap();
         let all = [
             encoded.table.as_bytes(),
-            &encoded.chunks.iter().flat_map(|(_, chunk)| chunk.clone()).collect::<Vec<_>>(),
+            &encoded.chunks.iter().flat_map(|(_, chunk)| chunk.clone().unwrap()).collect::<Vec<_>>(),
         ]
         .concat();
         assert!(!all.windows(6).any(|window| window == b"secret"));

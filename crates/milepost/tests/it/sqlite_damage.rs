@@ -162,6 +162,74 @@ fn a_fresh_record_is_reported_and_can_be_written_anew() {
     });
 }
 
+/// Runs `then` with a run whose last three commits have no checkpoint and follow a save in the append log.
+fn with_appended_items(then: impl FnOnce(&SqliteStore, &rusqlite::Connection, Oracle<'_>)) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("milepost.db");
+    let store = SqliteStore::open(&path, &OpenOptions::new().create(true)).unwrap();
+    let mut hurt = Oracle::begin(&store, "hurt");
+    hurt.put_many(2);
+    for n in 1..=3 {
+        hurt.commit(|_, commit| {
+            commit.push.push(fixtures::item(format!("item {n}")));
+            commit.events.push(fixtures::event(&fixtures::run_id("hurt"), n));
+            commit.attachments.push(fixtures::attachment("cp", "task", n as i64, "value"));
+        });
+    }
+    let db = rusqlite::Connection::open(&path).unwrap();
+    then(&store, &db, hurt);
+}
+
+fn count_appended(db: &rusqlite::Connection) -> (i64, i64) {
+    let counts = "SELECT count(*), count(*) FILTER (WHERE sequence < 0) FROM append_log";
+    db.query_row(counts, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+}
+
+#[test]
+fn commits_without_a_checkpoint_join_the_append_log() {
+    with_appended_items(|store, db, mut run| {
+        assert_eq!(count_appended(db), (4, 3));
+        run.check();
+        run.put_many(1).check();
+        assert_eq!(count_appended(db), (5, 3));
+        store.maintain(Maintenance::Compact).unwrap();
+        assert_eq!(count_appended(db), (0, 0));
+        run.check();
+        // With an empty append log they go to the tables.
+        run.commit(|_, commit| commit.push.push(fixtures::item("last")));
+        assert_eq!(count_appended(db), (0, 0));
+        run.put_many(10).check();
+        assert_eq!(store.maintain(Maintenance::Inspect).unwrap().problems, vec![]);
+    });
+}
+
+#[test]
+fn a_damaged_record_without_a_checkpoint_is_reported_and_can_be_written_anew() {
+    for damage in [
+        "record = replace(record, 'in_progress', 'in_prXgress')",
+        // As if the row contained a checkpoint.
+        "sequence = -1 - sequence",
+        "sequence = sequence - 1",
+    ] {
+        with_appended_items(|store, db, run| {
+            let sql =
+                format!("UPDATE append_log SET {damage} WHERE stamp = (SELECT max(stamp) FROM append_log)");
+            assert_eq!(db.execute(&sql, []).unwrap(), 1);
+            let row = store.run(run.run()).unwrap().unwrap().row;
+            let is_reported = row.record.is_err()
+                || !sort_out(store.headers(&HeaderQuery::default()).unwrap()).0.is_empty();
+            assert!(is_reported, "{damage}");
+            add_one(store, &run).unwrap();
+            store.maintain(Maintenance::Repair).unwrap();
+            let row = store.run(run.run()).unwrap().unwrap().row;
+            assert!(row.record.is_ok(), "{damage}");
+            // A row that claims to contain a checkpoint stays reported. It hides none.
+            let (_, intact) = sort_out(store.headers(&HeaderQuery::default().run(run.run())).unwrap());
+            assert_eq!(intact, 3, "{damage}");
+        });
+    }
+}
+
 #[test]
 fn events_stay_bounded_over_plain_saves_and_others() {
     let dir = tempfile::tempdir().unwrap();

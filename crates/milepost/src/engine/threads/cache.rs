@@ -1,10 +1,12 @@
-//! Chunks that were read or written recently, by the id of their blob. A blob's id is the hash of its content, so a
-//! cached chunk is never out of date.
+//! What was read or written recently: chunks by the id of their blob, which is the hash of their content, so that a
+//! cached chunk is never out of date; and the newest versions of large values, which save most of the work of splitting
+//! the next version.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::model::BlobId;
+use crate::model::{BlobId, RunId};
+use crate::threads::SplitValue;
 
 /// Size in bytes at which the older half is dropped.
 const HALF: usize = 16 << 20;
@@ -42,6 +44,38 @@ impl ChunkCache {
         if self.newer_bytes > HALF {
             self.older = std::mem::take(&mut self.newer);
             self.newer_bytes = 0;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// The run, the namespace and the name of a value.
+pub(super) type ValuePlace = (RunId, String, String);
+
+/// Maximum size in bytes of the values that are kept.
+const VALUES: usize = 16 << 20;
+
+/// The newest versions of large values. All are dropped when they exceed their maximum size.
+#[derive(Debug, Default)]
+pub(super) struct NewestValues {
+    values: HashMap<ValuePlace, Arc<SplitValue>>,
+    bytes: usize,
+}
+
+impl NewestValues {
+    pub(super) fn get(&self, place: &ValuePlace) -> Option<Arc<SplitValue>> {
+        self.values.get(place).cloned()
+    }
+
+    pub(super) fn put(&mut self, place: ValuePlace, value: SplitValue) {
+        let added = value.size();
+        let replaced = self.values.insert(place, Arc::new(value));
+        self.bytes = self.bytes - replaced.map_or(0, |value| value.size()) + added;
+        if self.bytes > VALUES {
+            self.clear();
         }
     }
 

@@ -12,7 +12,7 @@ mod writes;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cache::ChunkCache;
+use cache::{ChunkCache, NewestValues};
 pub use read::{LoadedThread, ThreadEntry, ThreadHistory, ThreadList, ThreadQuery};
 
 use super::{Milepost, RunOptions};
@@ -35,6 +35,7 @@ pub struct Threads {
     /// Number of newest checkpoints that each namespace keeps.
     keep_newest: Option<usize>,
     cache: Arc<Mutex<ChunkCache>>,
+    newest: Arc<Mutex<NewestValues>>,
     collection: Arc<Mutex<Collection>>,
 }
 
@@ -59,6 +60,7 @@ impl Milepost {
             key: None,
             keep_newest: None,
             cache: Arc::default(),
+            newest: Arc::default(),
             collection: Arc::default(),
         }
     }
@@ -71,6 +73,7 @@ impl Threads {
     pub fn with_key(mut self, key: ThreadKey) -> Self {
         self.key = Some(Arc::new(key));
         self.cache = Arc::default();
+        self.newest = Arc::default();
         self
     }
 
@@ -110,9 +113,14 @@ impl Threads {
         self.key.as_deref()
     }
 
+    // Both caches are consistent even if another thread panicked.
+
     fn cache(&self) -> std::sync::MutexGuard<'_, ChunkCache> {
-        // The cache is consistent even if another thread panicked.
         self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn newest(&self) -> std::sync::MutexGuard<'_, NewestValues> {
+        self.newest.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Collects the values that no checkpoint uses any more, at once or with a later removal: collections take at most

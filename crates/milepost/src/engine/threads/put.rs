@@ -38,46 +38,72 @@ impl Threads {
     /// namespace, which is no longer listed and is removed by `prune`.
     pub fn put(&self, checkpoint: &NewThreadCheckpoint) -> Result<(), Error> {
         let run = Self::run_of(&checkpoint.thread)?;
-        let bound = context(&run, &checkpoint.namespace, &checkpoint.id);
-        let EncodedValues { table, chunks } =
-            threads::encode(checkpoint, self.key(), &bound).map_err(encoding_error)?;
+        let mut tries = 0;
+        let (sequence, encoded) = loop {
+            tries += 1;
+            let encoded = self.encode(&run, checkpoint)?;
+            match self.put_encoded(&run, checkpoint, &encoded) {
+                // A collection removed values that were cached.
+                Err(Error::Store(StoreError::BlobsMissing(_))) if tries < TRIES => {
+                    self.cache().clear();
+                    self.newest().clear();
+                }
+                added => break (added?, encoded),
+            }
+        };
+        let mut cache = self.cache();
+        for (id, chunk) in encoded.chunks {
+            match chunk {
+                Some(chunk) if cache.get(&id).is_none() => cache.put(id, Arc::from(chunk)),
+                _ => {}
+            }
+        }
+        drop(cache);
+        let mut newest = self.newest();
+        for (name, split) in encoded.split {
+            newest.put((run.clone(), checkpoint.namespace.clone(), name), split);
+        }
+        drop(newest);
+        if let Some(keep) = self.keep_newest.filter(|_| sequence % PRUNE_EVERY == 0) {
+            // The checkpoint is saved. If the surplus cannot be removed now, a later save does it.
+            let _ = self.prune(&checkpoint.thread, keep);
+        }
+        Ok(())
+    }
+
+    /// Encodes the values of a checkpoint. Splits only what differs from the newest version of each value.
+    fn encode(&self, run: &RunId, checkpoint: &NewThreadCheckpoint) -> Result<EncodedValues, Error> {
+        let bound = context(run, &checkpoint.namespace, &checkpoint.id);
+        let earlier =
+            |name: &str| self.newest().get(&(run.clone(), checkpoint.namespace.clone(), name.to_owned()));
+        threads::encode(checkpoint, self.key(), &bound, &earlier).map_err(encoding_error)
+    }
+
+    /// Adds a checkpoint and those of its chunks that may be new. Returns its sequence number.
+    fn put_encoded(
+        &self,
+        run: &RunId,
+        checkpoint: &NewThreadCheckpoint,
+        encoded: &EncodedValues,
+    ) -> Result<u64, Error> {
         let position = ThreadPosition {
-            chunks: chunks.len() as u64,
+            chunks: encoded.chunks.len() as u64,
             invocation: checkpoint.invocation.clone(),
             parent: checkpoint.parent.clone(),
             ..ThreadPosition::new(&checkpoint.namespace, &checkpoint.id)
         };
         let prepared = PreparedCheckpoint {
             position,
-            values: seal::strict::raw(table.as_bytes())?,
-            chunks: chunks.iter().map(|(id, _)| *id).collect(),
+            values: seal::strict::raw(encoded.table.as_bytes())?,
+            chunks: encoded.chunks.iter().map(|(id, _)| *id).collect(),
             summary: checkpoint.summary.clone(),
         };
-        let mut tries = 0;
-        let sequence = loop {
-            tries += 1;
-            // A chunk in the cache is in the store, unless a collection removed it since.
-            let cache = self.cache();
-            let new: Vec<&[u8]> =
-                chunks.iter().filter(|(id, _)| !cache.contains(id)).map(|(_, chunk)| &chunk[..]).collect();
-            drop(cache);
-            match self.add(&run, &checkpoint.thread, std::slice::from_ref(&prepared), &new) {
-                Err(Error::Store(StoreError::BlobsMissing(_))) if tries < TRIES => self.cache().clear(),
-                added => break added?,
-            }
-        };
-        let mut cache = self.cache();
-        for (id, chunk) in chunks {
-            if cache.get(&id).is_none() {
-                cache.put(id, Arc::from(chunk));
-            }
-        }
+        // A chunk in the cache is in the store, unless a collection removed it since.
+        let cache = self.cache();
+        let unknown = encoded.chunks.iter().filter(|(id, _)| !cache.contains(id));
+        let new: Vec<&[u8]> = unknown.filter_map(|(_, chunk)| chunk.as_deref()).collect();
         drop(cache);
-        if let Some(keep) = self.keep_newest.filter(|_| sequence % PRUNE_EVERY == 0) {
-            // The checkpoint is saved. If the surplus cannot be removed now, a later save does it.
-            let _ = self.prune(&checkpoint.thread, keep);
-        }
-        Ok(())
+        self.add(run, &checkpoint.thread, std::slice::from_ref(&prepared), &new)
     }
 
     /// Adds checkpoints, and blobs that the store does not have, in one commit. Returns the sequence number of the last

@@ -17,7 +17,8 @@ pub(super) const STORE_VERSION: i64 = 1;
 /// Documents are stored apart from headers, so that listing never reads them. Their key is the stamp of
 /// their checkpoint: `whole` contains a few large documents, and `delta` grows at its end and shrinks
 /// at its start, so that a save touches few pages. A plain save touches even fewer: it appends one row
-/// to `append_log`, which has the columns of the other tables. Several such rows are later merged
+/// to `append_log`, which has the columns of the other tables; those of a checkpoint are empty if the commit
+/// has none, and `sequence` is negative then. Several such rows are later merged
 /// into those tables at once, and `view` presents the log and the tables as one.
 ///
 /// `thread_position` lists positions in threads. SQLite adds those columns of the primary key to an index that

@@ -1,6 +1,7 @@
 //! Runs one write to a run in one transaction: shows the run to the decision, validates its commit
-//! and writes it. A commit that only adds one checkpoint goes to the append log. Every other
-//! commit is written to the tables.
+//! and writes it. A commit that only adds one checkpoint goes to the append log, and so does one without a checkpoint
+//! if the append log has rows, which would have to be merged first otherwise. Every other commit is written to the
+//! tables.
 
 use rusqlite::{Connection, Result, params};
 
@@ -189,27 +190,35 @@ struct CommitWriter<'a> {
 }
 
 impl CommitWriter<'_> {
-    /// Whether the append log can store this commit: one checkpoint of an existing, intact run,
-    /// without marks, attachments or an imported id. It removes no checkpoint that may have attachments, because
-    /// appended rows remove their checkpoints later.
+    /// Whether the append log can store this commit: at most one checkpoint of an existing, intact run,
+    /// without marks or an imported id. Appended rows remove their checkpoints later, with the attachments that these
+    /// have then. So if one commit removes checkpoints, neither it nor a later one in the append log may attach anything,
+    /// and the run must have no attachments.
     fn is_appendable(&self, run_row: &RunTableRow) -> Result<bool> {
-        let Commit { puts, marks, drops, events, attachments, detach, .. } = self.commit;
-        let [sealed] = &puts[..] else { return Ok(false) };
-        let header = sealed.header();
-        let is_plain = marks.is_empty()
-            && attachments.is_empty()
-            && detach.is_empty()
+        let Commit { puts, marks, drops, events, attachments, .. } = self.commit;
+        let is_appendable_put = match &puts[..] {
+            [] => drops.is_empty() && !self.stored.is_log_empty(),
+            [sealed] => {
+                let header = sealed.header();
+                header.imported_id.is_none() && header.stamp == self.view.slot.stamp()
+            }
+            _ => false,
+        };
+        let is_plain = is_appendable_put
+            && marks.is_empty()
             && !run_row.renamed
             && run_row.record.is_ok()
-            && header.imported_id.is_none()
-            && header.stamp == self.view.slot.stamp()
             && events.len() as u64 <= rows::EVENT_SLACK;
-        Ok(is_plain && (drops.is_empty() || !attachments::has_any(self.tx, run_row.n)?))
+        let removes = !drops.is_empty() || self.stored.has_removed_any(run_row.n);
+        if !is_plain || (removes && !attachments.is_empty()) {
+            return Ok(false);
+        }
+        Ok(drops.is_empty() || !attachments::has_any(self.tx, run_row.n)?)
     }
 
-    /// Appends one checkpoint to the append log.
+    /// Appends the commit to the append log.
     fn append(&self, mut run_row: RunTableRow) -> Result<()> {
-        let [sealed] = &self.commit.puts[..] else { return Ok(()) };
+        let sealed = self.commit.puts.first();
         let shown: Vec<_> = self.view.details.iter().flat_map(|details| &details.oldest).collect();
         let mut removed = Vec::new();
         for sequence in self.drops() {
@@ -219,11 +228,15 @@ impl CommitWriter<'_> {
                 removed.push(sequence);
             }
         }
-        run_row.last_sequence = sealed.header().sequence;
-        run_row.stamp = sealed.header().stamp;
-        run_row.count = (run_row.count + 1).saturating_sub(removed.len() as u64);
+        if let Some(sealed) = sealed {
+            run_row.last_sequence = sealed.header().sequence;
+            run_row.count += 1;
+        }
+        run_row.stamp = self.last_stamp();
+        run_row.count = run_row.count.saturating_sub(removed.len() as u64);
         run_row.events += self.commit.events.len() as u64;
         self.write_items(run_row.n)?;
+        attachments::apply(self.tx, run_row.n, self.view.slot.stamp(), self.commit)?;
         self.stored.append(&run_row, &self.commit.record, sealed, &removed, &self.commit.events)
     }
 

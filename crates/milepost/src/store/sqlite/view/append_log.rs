@@ -1,6 +1,7 @@
 //! The append log. A commit that only adds one checkpoint becomes one row with the header, the document, the
-//! run's record and the events, so that it touches few pages. After several saves, all rows are merged into
-//! the other tables together. Private to `view`: no other module reads or writes these rows.
+//! run's record and the events, so that it touches few pages. A later commit without a checkpoint becomes a row with
+//! only the record and the events. After several commits, all rows are merged into the other tables together. Private
+//! to `view`: no other module reads or writes these rows.
 
 use std::collections::HashSet;
 
@@ -24,7 +25,9 @@ const MERGE_AT_BYTES: usize = 256 * 1024;
 pub(super) struct AppendedRow {
     pub(super) stamp: u64,
     pub(super) n: i64,
+    /// The checkpoint's sequence number; in a row without a checkpoint, that of the run's newest checkpoint.
     pub(super) sequence: u64,
+    has_checkpoint: bool,
     /// Sequences that this commit removed; `None` if the list is damaged.
     drops: Option<Vec<u64>>,
     size: usize,
@@ -48,13 +51,14 @@ impl AppendLog {
         let mut rows = statement.query([])?;
         let mut log = Self::default();
         while let Some(row) = rows.next()? {
-            let (stamp, n, sequence) = (number(row, 0)?, row.get(1)?, number(row, 2)?);
+            let (stamp, n) = (number(row, 0)?, row.get(1)?);
+            let (sequence, has_checkpoint) = decode_sequence(row.get(2)?);
             let unmerged_header = row.get(3)?;
             let drops =
                 if unmerged_header { Some(Vec::new()) } else { parse_drops(n, stamp, &bytes(row, 4)?) };
             log.gone.extend(drops.iter().flatten().map(|sequence| (n, *sequence)));
             let size = row.get::<_, Option<i64>>(5)?.unwrap_or(0) as usize;
-            log.rows.push(AppendedRow { stamp, n, sequence, drops, size, unmerged_header });
+            log.rows.push(AppendedRow { stamp, n, sequence, has_checkpoint, drops, size, unmerged_header });
         }
         Ok(log)
     }
@@ -69,14 +73,19 @@ impl AppendLog {
         self.gone.len()
     }
 
-    /// The rows whose checkpoints have not been removed, oldest first.
+    /// The rows with a checkpoint that has not been removed, oldest first.
     pub(super) fn rows(&self) -> impl DoubleEndedIterator<Item = &AppendedRow> {
-        self.rows.iter().filter(|row| !self.has_removed(row.n, row.sequence))
+        self.rows.iter().filter(|row| row.has_checkpoint && !self.has_removed(row.n, row.sequence))
     }
 
-    /// The rows of one run whose checkpoints have not been removed, oldest first.
+    /// The rows of one run with a checkpoint that has not been removed, oldest first.
     pub(super) fn of(&self, n: i64) -> impl DoubleEndedIterator<Item = &AppendedRow> {
         self.rows().filter(move |row| row.n == n)
+    }
+
+    /// Whether a row of a run removed checkpoints.
+    pub(super) fn has_removed_any(&self, n: i64) -> bool {
+        self.gone.iter().any(|(of, _)| *of == n)
     }
 
     /// The stamp of the newest write to the store, if the append log contains it.
@@ -94,11 +103,30 @@ impl AppendLog {
         self.rows.iter().filter(|row| !row.unmerged_header).map(|row| row.n).collect()
     }
 
+    /// Whether there are no rows.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Whether there are enough rows, or enough bytes, to merge them.
     pub(super) fn is_full(&self) -> bool {
         let waiting = self.rows.iter().filter(|row| !row.unmerged_header);
         let (rows, size) = waiting.fold((0, 0), |(rows, size), row| (rows + 1, size + row.size));
         rows >= MERGE_AT_ROWS || size >= MERGE_AT_BYTES
+    }
+}
+
+/// The column `sequence` of a row without a checkpoint. It is negative, so that no query for a checkpoint finds the
+/// row.
+fn encode_no_checkpoint(newest: u64) -> i64 {
+    -1 - integer(newest)
+}
+
+/// The sequence number in the column `sequence`, and whether the row contains a checkpoint.
+fn decode_sequence(column: i64) -> (u64, bool) {
+    match u64::try_from(column) {
+        Ok(sequence) => (sequence, true),
+        Err(_) => (column.wrapping_add(1).unsigned_abs(), false),
     }
 }
 
@@ -125,12 +153,44 @@ fn parse_drops(n: i64, stamp: u64, stored: &[u8]) -> Option<Vec<u64>> {
     proven.then(|| list.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
 }
 
+/// The columns of a row that describe its checkpoint.
+#[derive(Default)]
+struct AppendedCheckpoint {
+    sequence: i64,
+    id: String,
+    header_sum: Vec<u8>,
+    header: String,
+    body_sum: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl AppendedCheckpoint {
+    fn of(n: i64, sealed: &Sealed) -> Result<Self> {
+        let header = sealed.header();
+        let body = frame::newest(sealed.bytes()).map_err(frames::packing)?;
+        let (text, sum) = rows::header_text(n, sealed)?;
+        Ok(Self {
+            sequence: integer(header.sequence),
+            id: header.snapshot_id.as_str().to_owned(),
+            header_sum: sum.to_vec(),
+            header: text,
+            body_sum: frames::frame_checksum(n, header.sequence, 0, 0, &body).to_vec(),
+            body,
+        })
+    }
+
+    /// The columns of a row without a checkpoint, given the sequence number of the run's newest one.
+    fn none(newest: u64) -> Self {
+        Self { sequence: encode_no_checkpoint(newest), ..Self::default() }
+    }
+}
+
 impl StoreView<'_> {
     /// Decodes the run `run_id` from its newest appended row.
     pub(super) fn appended_run(&self, row: &AppendedRow, run_id: &str) -> Result<RunTableRow> {
-        // These are the columns of `decode::RUN`.
-        let select = "SELECT run_n, ?2, stamp, sequence, count, events, run_sum, record FROM append_log \
-                      WHERE stamp = ?1";
+        // These are the columns of `decode::RUN`. `encode_no_checkpoint` made a negative number.
+        let select = "SELECT run_n, ?2, stamp, iif(sequence < 0, -1 - sequence, sequence), count, events, run_sum, \
+                      record FROM append_log WHERE stamp = ?1";
         let mut run_row = self
             .tx
             .prepare_cached(select)?
@@ -161,19 +221,30 @@ impl StoreView<'_> {
         self.log.is_full()
     }
 
-    /// Appends one save: the checkpoint, the run's new record, the sequence numbers it removes, and its
-    /// events.
+    /// Whether the append log has no rows.
+    pub(in crate::store::sqlite) fn is_log_empty(&self) -> bool {
+        self.log.is_empty()
+    }
+
+    /// Whether checkpoints of a run have been removed that are still in the tables.
+    pub(in crate::store::sqlite) fn has_removed_any(&self, n: i64) -> bool {
+        self.log.has_removed_any(n)
+    }
+
+    /// Appends one commit: its checkpoint, if it has one, the run's new record, the sequence numbers it removes,
+    /// and its events.
     pub(in crate::store::sqlite) fn append(
         &self,
         run_row: &RunTableRow,
         record: &RunRecord,
-        sealed: &Sealed,
+        sealed: Option<&Sealed>,
         drops: &[u64],
         events: &[Event],
     ) -> Result<()> {
-        let header = sealed.header();
-        let data = frame::newest(sealed.bytes()).map_err(frames::packing)?;
-        let (text, sum) = rows::header_text(run_row.n, sealed)?;
+        let appended = match sealed {
+            Some(sealed) => AppendedCheckpoint::of(run_row.n, sealed)?,
+            None => AppendedCheckpoint::none(run_row.last_sequence),
+        };
         let (events, event) = (events.len() as u64, rows::json(&events)?);
         let event_sum =
             decode::event_checksum(run_row.n, run_row.stamp * EVENTS_PER_STAMP, events, event.as_bytes());
@@ -186,20 +257,20 @@ impl StoreView<'_> {
         .execute(params![
             integer(run_row.stamp),
             run_row.n,
-            integer(header.sequence),
-            header.snapshot_id.as_str(),
+            appended.sequence,
+            appended.id,
             integer(run_row.count),
             integer(run_row.events),
             integer(events),
             write_drops(run_row.n, run_row.stamp, drops),
             decode::run_checksum(run_row, record, &record_text),
-            sum,
+            appended.header_sum,
             event_sum,
-            frames::frame_checksum(run_row.n, header.sequence, 0, 0, &data),
-            text,
+            appended.body_sum,
+            appended.header,
             record_text,
             event,
-            data
+            appended.body
         ])?;
         Ok(())
     }
@@ -223,7 +294,7 @@ impl StoreView<'_> {
             }
         }
         let mut trusted = Vec::new();
-        for row in &waiting {
+        for row in waiting.iter().filter(|row| row.has_checkpoint) {
             match self.appended_entry(row)? {
                 Row::Intact(entry) => {
                     thread_positions::put(tx, row.n, &entry.header)?;
@@ -237,9 +308,9 @@ impl StoreView<'_> {
             }
         }
         for statement in [
-            "INSERT INTO whole SELECT stamp, body_sum, body FROM append_log WHERE run_sum <> x''",
+            "INSERT INTO whole SELECT stamp, body_sum, body FROM append_log WHERE run_sum <> x'' AND sequence >= 0",
             "INSERT INTO checkpoint SELECT run_n, sequence, snapshot_id, stamp, header_sum, header FROM append_log \
-             WHERE run_sum <> x''",
+             WHERE run_sum <> x'' AND sequence >= 0",
             "DELETE FROM append_log WHERE run_sum <> x''",
         ] {
             tx.prepare_cached(statement)?.execute([])?;

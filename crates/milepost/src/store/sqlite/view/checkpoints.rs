@@ -90,7 +90,9 @@ impl StoreView<'_> {
                 Some(n) => self.of_run(n, query)?,
                 None => self.of_store(query)?,
             },
-            CheckpointFilter::Orphaned => self.select("c.run_n NOT IN (SELECT n FROM run)", [])?,
+            CheckpointFilter::Orphaned => {
+                self.select("c.sequence >= 0 AND c.run_n NOT IN (SELECT n FROM run)", [])?
+            }
             CheckpointFilter::Sequence(sequence) => match only {
                 Some(n) => self.select("c.run_n = ?1 AND c.sequence = ?2", (n, integer(sequence)))?,
                 None => Vec::new(),

@@ -99,8 +99,8 @@ impl<'a> StoreView<'a> {
             "SELECT run_n, sequence, stamp FROM checkpoint ORDER BY run_n DESC, sequence DESC",
             "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id",
             "SELECT run_n, sequence, stamp FROM checkpoint INDEXED BY checkpoint_id ORDER BY snapshot_id DESC",
-            "SELECT run_n, sequence, stamp FROM append_log ORDER BY stamp",
-            "SELECT run_n, sequence, stamp FROM append_log ORDER BY stamp DESC",
+            "SELECT run_n, sequence, stamp FROM append_log WHERE sequence >= 0 ORDER BY stamp",
+            "SELECT run_n, sequence, stamp FROM append_log WHERE sequence >= 0 ORDER BY stamp DESC",
         ] {
             // Each scan stops where the damage begins.
             let _ = collect_keys(tx, scan, &mut keys);

@@ -54,7 +54,7 @@ impl StoreView<'_> {
                    FROM checkpoint c LEFT JOIN marks m ON m.run_n = c.run_n AND m.sequence = c.sequence \
                    LEFT JOIN delta d ON d.stamp = c.stamp WHERE c.run_n = ?1 ORDER BY c.sequence";
         let appended = "SELECT run_n, sequence, snapshot_id, stamp, header_sum, header, NULL, NULL, NULL, \
-                   octet_length(header) + octet_length(body) FROM append_log WHERE run_n = ?1";
+                   octet_length(header) + octet_length(body) FROM append_log WHERE run_n = ?1 AND sequence >= 0";
         // If the stored count is wrong, more or fewer headers than requested are verified.
         let mut unproven = newest.map_or(0, |newest| run_row.count.saturating_sub(newest));
         let mut found = Vec::new();
