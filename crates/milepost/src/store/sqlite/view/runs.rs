@@ -16,6 +16,10 @@ pub(super) fn merged_run(tx: &Connection, n: i64) -> Result<Option<RunTableRow>>
     tx.prepare_cached(&sql)?.query_row([n], run_table_row).optional()
 }
 
+fn differs_in_one_byte(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).filter(|(a, b)| a != b).count() == 1
+}
+
 fn count_events(tx: &Connection, n: i64) -> Result<u64> {
     tx.query_row("SELECT ifnull(sum(count), 0) FROM event WHERE run_n = ?1", [n], |row| number(row, 0))
 }
@@ -32,12 +36,15 @@ impl StoreView<'_> {
         }
         // Usually this is a new run. A single damaged byte changes either the last four
         // characters of an id or the part before them, never both. This comparison reads only the
-        // index of ids, even with many runs.
-        let alike = "SELECT n FROM run WHERE substr(run_id, -4) = substr(?1, -4) \
-                     OR substr(run_id, 1, length(run_id) - 4) = substr(?1, 1, length(?1) - 4)";
+        // index of ids, even with many runs. Of programs with numbered runs, many ids are alike.
+        let alike = "SELECT n, run_id FROM run WHERE octet_length(run_id) = octet_length(?1) AND (substr(run_id, -4) = \
+                     substr(?1, -4) OR substr(run_id, 1, length(run_id) - 4) = substr(?1, 1, length(?1) - 4))";
         let mut alike = self.tx.prepare_cached(alike)?;
         let mut rows = alike.query([run.as_str()])?;
         while let Some(row) = rows.next()? {
+            if !differs_in_one_byte(&bytes(row, 1)?, run.as_str().as_bytes()) {
+                continue;
+            }
             let Some(run_row) = merged_run(self.tx, row.get(0)?)? else { continue };
             if run_row.record.is_err() && self.belongs_to(run_row.n, run)? {
                 let run_row = RunTableRow { run_id: run.to_string(), renamed: true, ..run_row };
