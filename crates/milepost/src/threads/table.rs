@@ -15,6 +15,8 @@ use super::chunks::{self, SplitValue};
 #[cfg(feature = "threads")]
 use super::{NewThreadCheckpoint, ThreadKey, TypedValue};
 use crate::model::BlobId;
+#[cfg(feature = "threads")]
+use crate::model::RawJson;
 
 /// The format of tables that this program writes.
 const FORMAT: u64 = 1;
@@ -99,7 +101,7 @@ struct StoredValue {
 #[derive(Debug)]
 pub(crate) struct EncodedValues {
     /// The table.
-    pub(crate) table: String,
+    pub(crate) table: RawJson,
     /// The chunks, each once, as they are stored. A chunk that an earlier version of the value has as well comes without
     /// its bytes.
     pub(crate) chunks: Vec<(BlobId, Option<Vec<u8>>)>,
@@ -145,7 +147,7 @@ fn seal_content(
     chunks: Vec<BlobId>,
     key: Option<&ThreadKey>,
     context: &str,
-) -> Result<String, String> {
+) -> Result<RawJson, String> {
     let text = serde_json::value::to_raw_value(content).map_err(|e| e.to_string())?;
     let table = match key {
         None => Table { format: FORMAT, chunks, content: Some(text), key: None, encrypted: None },
@@ -155,7 +157,7 @@ fn seal_content(
             Table { format: FORMAT, chunks, content: None, key: Some(key.id()), encrypted }
         }
     };
-    serde_json::to_string(&table).map_err(|e| e.to_string())
+    RawJson::of(&table).map_err(|e| e.to_string())
 }
 
 /// What an encrypted table is bound to, so that it can be neither moved nor given other chunks.
@@ -272,7 +274,7 @@ impl ValueReader {
         thread: &str,
         key: Option<&ThreadKey>,
         context: &str,
-    ) -> Result<(String, Vec<BlobId>), String> {
+    ) -> Result<(RawJson, Vec<BlobId>), String> {
         self.content.thread = thread.to_owned();
         let table = seal_content(&self.content, self.chunks.clone(), key, context)?;
         Ok((table, self.chunks))
@@ -376,7 +378,7 @@ mod tests {
         key: Option<&ThreadKey>,
         context: &str,
     ) -> Result<Vec<u8>, TableError> {
-        let reader = ValueReader::open(&encoded.table, key, context)?;
+        let reader = ValueReader::open(encoded.table.get(), key, context)?;
         let stored: HashMap<_, _> = encoded.chunks.iter().cloned().collect();
         let mut read = |id: &BlobId| Ok::<Arc<[u8]>, String>(Arc::from(&stored[id].as_ref().unwrap()[..]));
         assert_eq!(
@@ -399,7 +401,7 @@ mod tests {
                 let encoded = encode(&checkpoint(&value), key, "run").unwrap();
                 assert_eq!(read_back(&encoded, key, "run").unwrap(), value);
                 let listed: Vec<_> = encoded.chunks.iter().map(|(id, _)| *id).collect();
-                assert_eq!(chunks_of(&encoded.table).unwrap(), listed);
+                assert_eq!(chunks_of(encoded.table.get()).unwrap(), listed);
             }
         }
     }
@@ -410,7 +412,7 @@ mod tests {
         let value = b"a secret sentence ".repeat(1000);
         let encoded = encode(&checkpoint(&value), Some(&key), "run").unwrap();
         let all = [
-            encoded.table.as_bytes(),
+            encoded.table.get().as_bytes(),
             &encoded.chunks.iter().flat_map(|(_, chunk)| chunk.clone().unwrap()).collect::<Vec<_>>(),
         ]
         .concat();

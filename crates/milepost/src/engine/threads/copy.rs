@@ -5,7 +5,6 @@ use super::put::PreparedCheckpoint;
 use super::{Threads, context, encoding_error};
 use crate::Error;
 use crate::engine::lookup::PAGE;
-use crate::seal;
 use crate::store::HeaderQuery;
 
 /// Number of checkpoints in one commit.
@@ -45,8 +44,7 @@ impl Threads {
         for entry in entries {
             let position = entry.position().clone();
             let bound = context(target, &position.namespace, &position.id);
-            let (table, chunks) = entry.reader.for_thread(to, self.key(), &bound).map_err(encoding_error)?;
-            let values = seal::strict::raw(table.as_bytes())?;
+            let (values, chunks) = entry.reader.for_thread(to, self.key(), &bound).map_err(encoding_error)?;
             prepared.push(PreparedCheckpoint { position, values, chunks, summary: None });
         }
         self.add(target, to, &prepared, &[])?;

@@ -94,7 +94,7 @@ impl Threads {
         };
         let prepared = PreparedCheckpoint {
             position,
-            values: seal::strict::raw(encoded.table.as_bytes())?,
+            values: encoded.table.clone(),
             chunks: encoded.chunks.iter().map(|(id, _)| *id).collect(),
             summary: checkpoint.summary.clone(),
         };
