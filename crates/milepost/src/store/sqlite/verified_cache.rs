@@ -1,18 +1,17 @@
-//! A per-thread cache of recently verified and parsed values. A writer that reads the same rows
-//! repeatedly verifies each of them only once. Returns a value only if key, value and checksum
-//! match the cached ones exactly.
+//! A cache of recently verified and parsed values, shared by all threads: programs save the same run from several of
+//! them. A writer that reads the same rows repeatedly verifies each of them only once. Returns a value only if key,
+//! value and checksum match the cached ones exactly.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::thread::LocalKey;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::RunRecord;
 use crate::seal::Header;
 
-thread_local! {
-    pub(super) static HEADERS: RefCell<VerifiedCache<Header>> = const { RefCell::new(VerifiedCache::new(16)) };
-    pub(super) static RECORDS: RefCell<VerifiedCache<RunRecord>> = const { RefCell::new(VerifiedCache::new(4)) };
-}
+pub(super) static HEADERS: Cache<Header> = Mutex::new(VerifiedCache::new(16));
+pub(super) static RECORDS: Cache<RunRecord> = Mutex::new(VerifiedCache::new(8));
+
+type Cache<T> = Mutex<VerifiedCache<T>>;
 
 /// The most recent values of one type.
 pub(super) struct VerifiedCache<T> {
@@ -49,26 +48,33 @@ impl<T: Clone> VerifiedCache<T> {
     }
 }
 
+/// Every change leaves the cache consistent, even if a thread panicked.
+fn locked<T>(cache: &Cache<T>) -> MutexGuard<'_, VerifiedCache<T>> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Caches a value that was just written with this checksum.
 pub(super) fn remember<T: Clone>(
-    cache: &'static LocalKey<RefCell<VerifiedCache<T>>>,
+    cache: &Cache<T>,
     key: &[&[u8]],
     value: &[u8],
     checksum: &[u8],
     parsed: &T,
 ) {
-    cache.with_borrow_mut(|cache| cache.put(key, value, checksum, parsed.clone()));
+    let parsed = parsed.clone();
+    locked(cache).put(key, value, checksum, parsed);
 }
 
 /// Returns the cached value, or verifies, parses and caches it.
 pub(super) fn recall<T: Clone, E>(
-    cache: &'static LocalKey<RefCell<VerifiedCache<T>>>,
+    cache: &Cache<T>,
     key: &[&[u8]],
     value: &[u8],
     checksum: &[u8],
     prove: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    if let Some(parsed) = cache.with_borrow(|cache| cache.get(key, value, checksum)) {
+    let known = locked(cache).get(key, value, checksum);
+    if let Some(parsed) = known {
         return Ok(parsed);
     }
     let parsed = prove()?;
