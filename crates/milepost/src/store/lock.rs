@@ -1,4 +1,5 @@
-//! A fair lock between processes: lock `next`, lock `write`, unlock `next`, work, unlock `write`.
+//! A fair lock between processes: lock `next`, lock `write`, unlock `next`, work, unlock `write`. Threads that share a
+//! store first wait for each other in memory, which is faster than waiting for a file.
 //! The kernel wakes waiters in no particular order, so writers that wait for `next` form a queue: each locks
 //! its own ticket file and waits for the previous ticket.
 //! A dead process releases its locks. Waits have a deadline, so a stopped holder blocks no writer forever.
@@ -8,8 +9,10 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 
 use crate::fs::atomic;
 
@@ -75,12 +78,24 @@ impl Waiter {
 pub(crate) struct FairLock {
     next: PathBuf,
     write: PathBuf,
+    /// Held by the thread of this process that holds the lock files or waits for them.
+    threads: Arc<Mutex<()>>,
 }
 
 /// Holds the write lock until it is dropped.
-#[derive(Debug)]
 pub(crate) struct FairLockGuard {
-    _write: File,
+    write: Option<File>,
+    thread: Option<ArcMutexGuard<RawMutex, ()>>,
+}
+
+impl Drop for FairLockGuard {
+    fn drop(&mut self) {
+        // The file first, so that the next thread finds it unlocked.
+        self.write = None;
+        if let Some(thread) = self.thread.take() {
+            ArcMutexGuard::unlock_fair(thread);
+        }
+    }
 }
 
 /// Why the lock was not acquired.
@@ -95,12 +110,13 @@ pub(crate) enum LockError {
 impl FairLock {
     /// Sets the paths of the lock files, which are created on first use.
     pub(crate) fn new(next: PathBuf, write: PathBuf) -> Self {
-        Self { next, write }
+        Self { next, write, threads: Arc::default() }
     }
 
     /// Waits for the lock for at most `wait`.
     pub(crate) fn acquire(&self, wait: Duration) -> Result<FairLockGuard, LockError> {
         let start = Instant::now();
+        let thread = self.threads.try_lock_arc_for(wait).ok_or_else(|| LockError::Busy(start.elapsed()))?;
         let mut file = open(&self.next)?;
         let next = if tail_ticket(&mut file) == 0 && try_lock(&file, &self.next)? {
             file
@@ -109,7 +125,7 @@ impl FairLock {
         };
         let write = lock(&self.write, start, wait)?;
         drop(next);
-        Ok(FairLockGuard { _write: write })
+        Ok(FairLockGuard { write: Some(write), thread: Some(thread) })
     }
 
     /// Appends a ticket to the queue, waits for the tickets before it, and returns `next`, locked.
@@ -223,9 +239,20 @@ mod tests {
 
     #[test]
     fn a_holder_that_stays_makes_others_busy_and_then_free() {
-        let dir = tempfile::tempdir().unwrap();
-        let lock = FairLock::new(dir.path().join("turn"), dir.path().join("write"));
-        let held = lock.acquire(Duration::ZERO).unwrap();
+        for is_same_process in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let lock = as_in_another_process(dir.path());
+            let other = if is_same_process { lock.clone() } else { as_in_another_process(dir.path()) };
+            check_busy_and_then_free(&lock, &other);
+        }
+    }
+
+    fn as_in_another_process(folder: &Path) -> FairLock {
+        FairLock::new(folder.join("turn"), folder.join("write"))
+    }
+
+    fn check_busy_and_then_free(other: &FairLock, lock: &FairLock) {
+        let held = other.acquire(Duration::ZERO).unwrap();
         let start = Instant::now();
         assert!(matches!(lock.acquire(Duration::from_millis(50)), Err(LockError::Busy(_))));
         assert!(start.elapsed() >= Duration::from_millis(50));
@@ -243,7 +270,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let waiters: Vec<_> = (0..6)
             .map(|n| {
-                let (queued, sender) = (lock.clone(), sender.clone());
+                let (queued, sender) = (as_in_another_process(dir.path()), sender.clone());
                 let waiter = std::thread::spawn(move || {
                     let _guard = queued.acquire(Duration::from_secs(20)).unwrap();
                     sender.send(n).unwrap();
@@ -265,6 +292,31 @@ mod tests {
             waiter.join().unwrap();
         }
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(tail_ticket(&mut open(&lock.next).unwrap()), 0);
+    }
+
+    #[test]
+    fn threads_of_a_process_acquire_the_lock_in_order_of_arrival() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = as_in_another_process(dir.path());
+        let held = lock.acquire(Duration::ZERO).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let waiters: Vec<_> = (0..6)
+            .map(|n| {
+                let (lock, sender) = (lock.clone(), sender.clone());
+                let waiter = std::thread::spawn(move || {
+                    let _guard = lock.acquire(Duration::from_secs(20)).unwrap();
+                    sender.send(n).unwrap();
+                });
+                // Nothing shows that a thread waits in memory.
+                std::thread::sleep(Duration::from_millis(50));
+                waiter
+            })
+            .collect();
+        drop(held);
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        // None of them queued for the files.
         assert_eq!(tail_ticket(&mut open(&lock.next).unwrap()), 0);
     }
 

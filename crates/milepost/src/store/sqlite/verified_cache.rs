@@ -54,13 +54,7 @@ fn locked<T>(cache: &Cache<T>) -> MutexGuard<'_, VerifiedCache<T>> {
 }
 
 /// Caches a value that was just written with this checksum.
-pub(super) fn remember<T: Clone>(
-    cache: &Cache<T>,
-    key: &[&[u8]],
-    value: &[u8],
-    checksum: &[u8],
-    parsed: &T,
-) {
+pub(super) fn remember<T: Clone>(cache: &Cache<T>, key: &[&[u8]], value: &[u8], checksum: &[u8], parsed: &T) {
     let parsed = parsed.clone();
     locked(cache).put(key, value, checksum, parsed);
 }
