@@ -1,10 +1,12 @@
-"""Compares MilepostSaver with LangGraph's SQLite saver: bytes on disk, time of a durable put, and reads in a large store.
+"""Compares MilepostSaver with LangGraph's SQLite saver: bytes on disk, time of a durable put and of a graph's step, and
+reads in a large store.
 
 Both savers take turns, on the same disk and in the same process. Run it with `cargo xtask python bench`.
 """
 
 from __future__ import annotations
 
+import operator
 import random
 import sqlite3
 import statistics
@@ -14,11 +16,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
 from milepost.langgraph import MilepostSaver
 
 STEP = 200
@@ -112,6 +115,35 @@ def durable_put(folder: Path, length: int, rounds: int) -> float:
     return a / b
 
 
+class Log(TypedDict):
+    """The state of a graph that appends a text with every step."""
+
+    lines: Annotated[list[str], operator.add]
+
+
+def graph_step(folder: Path, length: int, rounds: int) -> float:
+    """The time of a step of a graph, which saves the writes of a task and a checkpoint."""
+    steps = 100
+    ours, theirs, connection = open_both(folder)
+    builder = StateGraph(Log)
+    builder.add_node("step", lambda state: {"lines": ["x" * STEP]})
+    builder.add_edge(START, "step")
+    builder.add_conditional_edges("step", lambda state: "step" if len(state["lines"]) % steps else END)
+    graphs = [builder.compile(checkpointer=saver) for saver in (ours, theirs)]
+    times: list[list[float]] = [[], []]
+    for n in range(rounds):
+        for which in (0, 1) if n % 2 else (1, 0):
+            config: Any = {"configurable": {"thread_id": f"t{n}"}, "recursion_limit": 2 * steps}
+            start = time.perf_counter()
+            graphs[which].invoke({"lines": ["y" * length]}, config, durability="sync")
+            times[which].append((time.perf_counter() - start) / steps)
+    a, b = (statistics.median(values) * 1000 for values in times)
+    print(f"step of a graph with {length // 1000} KB: median {a:.2f} and {b:.2f} ms, ratio {a / b:.2f}")
+    ours.close()
+    connection.close()
+    return a / b
+
+
 def reads(folder: Path, counts: tuple[int, int]) -> tuple[float, float]:
     savers = []
     for count in counts:
@@ -163,6 +195,8 @@ def main() -> None:
             ratio = durable_put(folder / f"put-{length}", length, rounds)
             if not short and ratio > 1:
                 failed.append(f"durable put with {length} bytes: {ratio:.2f}")
+        for length in (2_000, 200_000):
+            graph_step(folder / f"step-{length}", length, 2 if short else 10)
         ratio, _ = reads(folder / "reads", counts)
         if ratio > 1.5 and not short:
             failed.append(f"reads: {ratio:.2f}")
