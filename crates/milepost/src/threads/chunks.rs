@@ -13,8 +13,8 @@ pub(super) const HEAD: usize = 16;
 /// are at least a quarter and at most four times as large.
 const SIZES: [(usize, usize); 3] = [(512 << 10, 2 << 10), (8 << 20, 16 << 10), (usize::MAX, 256 << 10)];
 
-/// Returns the chunks of a value after its first `HEAD` bytes, from a place on at which a chunk begins. `from` counts the
-/// bytes after the head.
+/// Splits a value after its first `HEAD` bytes, starting at an offset at which a chunk begins. `from` is counted from the
+/// end of the head.
 pub(super) fn split_from(value: &[u8], from: usize) -> impl Iterator<Item = &[u8]> {
     let rest = rest_of(value).get(from..).unwrap_or_default();
     let average = average_of(value);
@@ -41,13 +41,13 @@ const fn longest(average: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct SplitValue {
     value: Vec<u8>,
-    /// Where each chunk ends, counted after the head, and the id of its blob.
+    /// Where each chunk ends, counted from the end of the head, and the id of its blob.
     chunks: Vec<(usize, BlobId)>,
 }
 
 impl SplitValue {
     /// A value with the ends and the ids of its chunks.
-    pub(super) fn new(value: Vec<u8>, chunks: Vec<(usize, BlobId)>) -> Self {
+    pub(crate) fn new(value: Vec<u8>, chunks: Vec<(usize, BlobId)>) -> Self {
         Self { value, chunks }
     }
 

@@ -102,8 +102,8 @@ struct StoredValue {
 pub(crate) struct EncodedValues {
     /// The table.
     pub(crate) table: RawJson,
-    /// The chunks, each once, as they are stored. A chunk that an earlier version of the value has as well comes without
-    /// its bytes.
+    /// The chunks, each once, as they are stored. Without the bytes of chunks that the earlier version of a value also
+    /// has.
     pub(crate) chunks: Vec<(BlobId, Option<Vec<u8>>)>,
     /// The values that were split, by name.
     pub(crate) split: Vec<(String, SplitValue)>,
@@ -181,7 +181,7 @@ struct ChunkList<'a> {
 
 #[cfg(feature = "threads")]
 impl ChunkList<'_> {
-    /// Adds a value. Returns it also in its chunks, if it was split.
+    /// Adds a value. If the value is split into chunks, also returns where.
     fn add(
         &mut self,
         value: &TypedValue,

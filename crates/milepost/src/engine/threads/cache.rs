@@ -89,6 +89,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn newest_values_are_replaced_and_their_size_is_bounded() {
+        let place = |name: &str| ("r".parse().unwrap(), String::new(), name.to_owned());
+        let value = |size: usize| SplitValue::new(vec![0; size], Vec::new());
+        let mut newest = NewestValues::default();
+        for _ in 0..100 {
+            newest.put(place("a"), value(VALUES / 2));
+        }
+        assert!(newest.get(&place("a")).is_some() && newest.get(&place("b")).is_none());
+        newest.put(place("b"), value(VALUES));
+        assert!(newest.get(&place("a")).is_none() && newest.get(&place("b")).is_none());
+        assert_eq!(newest.bytes, 0);
+    }
+
+    #[test]
     fn chunks_in_use_stay_and_the_size_is_bounded() {
         let mut cache = ChunkCache::default();
         let used = BlobId::of(b"used");

@@ -79,7 +79,7 @@ impl Threads {
         threads::encode(checkpoint, self.key(), &bound, &earlier).map_err(encoding_error)
     }
 
-    /// Adds a checkpoint and those of its chunks that may be new. Returns its sequence number.
+    /// Adds a checkpoint and those of its chunks that the store may lack. Returns its sequence number.
     fn put_encoded(
         &self,
         run: &RunId,
