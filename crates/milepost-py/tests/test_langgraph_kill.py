@@ -1,4 +1,4 @@
-"""Graphs that are killed at any moment, and continue with no step lost and none repeated that was saved."""
+"""Graphs that are killed at any moment on a local store and on a server, and continue with no step lost and none repeated that was saved."""
 
 # LangGraph's own types are incomplete, and tests rely on what the types leave open.
 # pyright: basic, reportTypedDictNotRequiredAccess=false, reportIndexIssue=false, reportOptionalMemberAccess=false
@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from conftest import new_postgres_store
 
 pytest.importorskip("langgraph")
 
@@ -24,7 +25,7 @@ STEPS = 30
 # Each step appends a line to a file before it returns, so that the file shows what was executed. A step whose checkpoint
 # was saved must not be executed again; the last one before a kill may be.
 PROGRAM = rf"""
-import operator, os, time
+import operator, os, sys, time
 from typing import Annotated, TypedDict
 from langgraph.graph import END, START, StateGraph
 from milepost.langgraph import MilepostSaver
@@ -45,8 +46,8 @@ builder = StateGraph(State)
 builder.add_node("step", step)
 builder.add_edge(START, "step")
 builder.add_conditional_edges("step", lambda state: "step" if len(state["done"]) < {STEPS} else END)
-config = {{"configurable": {{"thread_id": "t"}}, "recursion_limit": 200}}
-with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+config = {{"configurable": {{"thread_id": sys.argv[2]}}, "recursion_limit": 200}}
+with MilepostSaver.from_conn_string(sys.argv[1]) as saver:
     graph = builder.compile(checkpointer=saver)
     state = graph.get_state(config)
     saved = len(state.values.get("done", []))
@@ -65,17 +66,17 @@ with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
 """
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize("kills", [8, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
-def test_no_step_is_lost_or_repeated(project: Path, kills: int) -> None:
+def test_no_step_is_lost_or_repeated(project: Path, kind: str, kills: int) -> None:
+    store = new_postgres_store() if kind == "postgres" else "sqlite:s.db"
     chance = random.Random(kills)
     killed = rounds = 0
     while killed < kills:
         rounds += 1
         for name in ("log", "saved"):
             Path(name).unlink(missing_ok=True)
-        for path in Path().glob("s.db*"):
-            path.unlink()
-        killed += one_round(chance)
+        killed += one_round(chance, store, f"thread-{rounds}")
         executed = Counter(int(line) for line in Path("log").read_text().split())
         assert set(executed) == set(range(STEPS)), executed
         saved = [int(line) for line in Path("saved").read_text().split()]
@@ -88,12 +89,15 @@ def test_no_step_is_lost_or_repeated(project: Path, kills: int) -> None:
     assert rounds > 0
 
 
-def one_round(chance: random.Random) -> int:
-    """Starts the program until it is complete. Returns how often it was killed."""
+def one_round(chance: random.Random, store: str, thread: str) -> int:
+    """Starts the program until its thread is complete. Returns how often it was killed."""
     killed = 0
     while True:
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM, store, thread],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert process.stdout is not None
         # The first line says that the graph is about to run.

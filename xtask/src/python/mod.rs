@@ -11,8 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 use milepost_testkit::postgres::{ClusterOptions, unless_skipped};
 
 use self::environment::{Environment, FOLDER};
+use crate::dist;
 use crate::faults::Size;
-use crate::shell::{build_program, build_release_program, read_output, root, run_program};
+use crate::shell::{build_program, read_output, root, run_program};
 
 const CRATE: &str = "crates/milepost-py";
 
@@ -72,8 +73,8 @@ pub fn run(options: &Options<'_>) -> Result<()> {
 
 /// Builds the program and the wheel that contains it.
 fn build(environment: &Environment, is_dev: bool) -> Result<PathBuf> {
-    let profile = if is_dev { "dev" } else { "release" };
-    let built = if is_dev { build_program() } else { build_release_program() }?;
+    let profile = if is_dev { "dev" } else { "dist" };
+    let built = if is_dev { build_program() } else { dist::build() }?;
     let scripts = root().join(FOLDER).join("data/scripts");
     std::fs::create_dir_all(&scripts)?;
     let program = scripts.join("milepost");
