@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::bookkeeping::{NO_SESSION, enter_session, event, open_record, record_checkpoint};
 use super::compose::{self, CheckpointContext};
-use super::prune::{RunAfterCommit, drop_oldest};
+use super::prune::{RunAfterCommit, drop_oldest, may_drop};
 use super::{Milepost, Save, Settings, capture, change, snapshot};
 use crate::Error;
 use crate::capture::WorkspaceCapture;
@@ -234,7 +234,12 @@ fn decide(view: &RunView, request: &Request<'_>) -> (WriteDecision, Result<Optio
     {
         return (WriteDecision::NoChange, Ok(None));
     }
-    let Some(details) = &view.details else { return (WriteDecision::NeedDetails, Ok(None)) };
+    let without_details = RunDetails::default();
+    let details = match &view.details {
+        Some(details) => details,
+        None if view.waiting == 0 && !may_drop(view, request.moment.at, request.settings) => &without_details,
+        None => return (WriteDecision::NeedDetails, Ok(None)),
+    };
     match plan_commit(view, details, request) {
         Ok((Some(commit), saved)) => (WriteDecision::Commit(Box::new(commit)), Ok(Some(saved))),
         Ok((None, saved)) => (WriteDecision::NoChange, Ok(Some(saved))),
@@ -375,6 +380,7 @@ fn plan_commit(
             }
             saved.pruned = pruned;
             commit.puts.push(sealed);
+            commit.generated_ids = save.promised.is_none();
         }
         (coalescing, Some(latest)) => {
             let mut marks = latest.marks.clone();

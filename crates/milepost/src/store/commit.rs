@@ -91,6 +91,9 @@ pub struct RunDetails {
 pub struct Commit {
     /// Checkpoints to add, in increasing slots from `RunView::slot` on.
     pub puts: Vec<Sealed>,
+    /// Whether all their ids were generated for this commit, so that no other checkpoint can have one of them. A store
+    /// need not look for such an id.
+    pub generated_ids: bool,
     /// Marks to set, by sequence number, including those of checkpoints in `puts`. Marks whose revision is
     /// not above the stored one are refused with `StoreError::MarksMoved`, so that concurrent writers cannot
     /// overwrite each other's marks.
@@ -156,6 +159,7 @@ impl Commit {
             blobs: Vec::new(),
             roots: Vec::new(),
             new_names: Vec::new(),
+            generated_ids: false,
             token: None,
         }
     }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-pub(super) use self::oldest::{RunAfterCommit, drop_oldest};
+pub(super) use self::oldest::{RunAfterCommit, drop_oldest, may_drop};
 pub use self::report::{PruneAction, PruneFailure, PruneOptions, PruneReport, PruneStep};
 use self::report::{bytes_freed, step_for};
 use super::bookkeeping::event;

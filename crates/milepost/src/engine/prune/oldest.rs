@@ -4,9 +4,10 @@
 use jiff::Timestamp;
 
 use super::super::Settings;
-use crate::model::CheckpointId;
+use crate::clock;
+use crate::model::{CheckpointId, KeepCount};
 use crate::retain::{self, RunFacts};
-use crate::store::{CheckpointEntry, Commit, RetentionEntry};
+use crate::store::{CheckpointEntry, Commit, RetentionEntry, RunView};
 
 /// The checkpoints of a run after a commit.
 pub(in crate::engine) struct RunAfterCommit {
@@ -16,6 +17,20 @@ pub(in crate::engine) struct RunAfterCommit {
     pub(in crate::engine) newest: u64,
     /// When it was saved.
     pub(in crate::engine) at: Timestamp,
+}
+
+/// Whether retention may no longer keep one of the oldest checkpoints once a run has one more. If not, they need not be
+/// read.
+pub(in crate::engine) fn may_drop(view: &RunView, now: Timestamp, settings: &Settings) -> bool {
+    let Some(record) = &view.record else { return true };
+    let retention = settings.retention(record.profile);
+    let is_beyond_last = match retention.keep_last {
+        KeepCount::Last(n) => view.count + 1 > n,
+        KeepCount::All => false,
+    };
+    // Unless a clock was wrong, no checkpoint is older than its run. `prune` looks at each checkpoint.
+    let age = clock::age(record.started_at, now);
+    is_beyond_last || retention.max_age.is_some_and(|limit| age.is_none_or(|age| age > limit))
 }
 
 /// Adds to the commit the removal of each of the oldest few checkpoints that retention no longer keeps. Returns their

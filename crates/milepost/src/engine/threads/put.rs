@@ -185,6 +185,7 @@ impl AddRequest<'_> {
         }
         let mut commit = Commit::new(record.clone());
         commit.consume = items.len();
+        commit.generated_ids = true;
         let mut slot = view.slot.clone();
         let mut parent = view.latest.as_ref().map(|latest| latest.header.snapshot_id.clone());
         let mut waiting = items;

@@ -200,7 +200,8 @@ fn head(line: &[u8]) -> Vec<u8> {
     line[..line.len().min(HEAD)].to_vec()
 }
 
-fn range(file: &mut File, start: u64, end: u64) -> io::Result<Vec<u8>> {
+/// The bytes of a file between two offsets.
+pub(super) fn range(file: &mut File, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(end.saturating_sub(start) as usize);
     file.seek(SeekFrom::Start(start))?;
     file.take(end.saturating_sub(start)).read_to_end(&mut bytes)?;

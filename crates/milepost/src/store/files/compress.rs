@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 
 use super::FilesStore;
+use super::cache::End;
 use super::history::{self, History};
 use super::log::Change;
 use super::state::{Live, RunLog};
@@ -38,8 +39,8 @@ impl FilesStore {
                     break;
                 }
                 let _lock = self.acquire()?;
-                let Some(log) = self.load(&run)? else { break };
-                if self.compress_some(&run, &log, before, &mut report)? < PER_LOCK {
+                let Some((log, end)) = self.load_with_end(&run)? else { break };
+                if self.compress_some(&run, &log, end, before, &mut report)? < PER_LOCK {
                     break;
                 }
             }
@@ -52,16 +53,21 @@ impl FilesStore {
         &self,
         run: &RunId,
         log: &RunLog,
+        end: End,
         before: Timestamp,
         report: &mut MaintenanceReport,
     ) -> Result<usize, StoreError> {
         let history = self.history(run);
         let mut change =
             Change { n: log.next_n(), stamp: log.stamp, last: log.last_sequence, ..Change::default() };
+        change.totals = Some(log.totals());
         let mut packed = Vec::new();
         let result =
             self.pack(run, &history, candidates(log, before), &mut change, &mut packed).and_then(|()| {
-                if packed.is_empty() { Ok(()) } else { self.append(run, &change, log.record.as_ref(), log) }
+                if packed.is_empty() {
+                    return Ok(());
+                }
+                self.append(run, &change, log.record.as_ref(), &log.base(end))
             });
         if let Err(error) = result {
             // If the line may have been written, keep both forms.

@@ -51,6 +51,17 @@ pub(super) struct Change {
     /// Checksums of compressed files, by sequence number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) gz: Vec<(u64, String)>,
+    /// What the run contains after the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) totals: Option<Totals>,
+}
+
+/// Counts that a save needs, so that it does not have to replay the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Totals {
+    pub(super) checkpoints: u64,
+    /// Number of pending items.
+    pub(super) items: u64,
 }
 
 fn is_zero(n: &usize) -> bool {
@@ -132,7 +143,7 @@ pub(super) struct Pieces<'a> {
 pub(super) fn pieces<'a>(run: &RunId, bytes: &'a [u8]) -> Pieces<'a> {
     let mut found = Pieces::default();
     let mut at = 0;
-    while let Some(length) = bytes[at..].iter().position(|b| *b == b'\n') {
+    while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
         split(run, &bytes[at..at + length], &mut found.pieces);
         found.last_start = at;
         at += length + 1;

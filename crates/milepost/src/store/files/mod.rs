@@ -7,6 +7,7 @@ mod attachments;
 mod blobs;
 mod cache;
 mod compress;
+mod document_ids;
 mod history;
 mod list;
 mod log;
@@ -15,6 +16,7 @@ mod opener;
 mod roots;
 mod stamp;
 mod state;
+mod tail;
 mod thread_positions;
 mod write;
 
@@ -29,6 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use self::cache::Cached;
+use self::document_ids::DocumentIds;
 use self::history::{History, Unread};
 pub(super) use self::opener::FILES;
 use self::opener::OWN_FOLDER;
@@ -58,6 +61,7 @@ pub struct FilesStore {
     /// Why the store is foreign, in which case it is not written; `None` if it is trusted.
     foreign: Option<ForeignReason>,
     runs: Mutex<HashMap<RunId, Cached>>,
+    documents: Mutex<DocumentIds>,
 }
 
 impl FilesStore {
@@ -72,6 +76,7 @@ impl FilesStore {
             wait: options.wait,
             foreign: options.foreign.clone(),
             runs: Mutex::default(),
+            documents: Mutex::default(),
         };
         match store.check_format() {
             Err(StoreError::Missing { .. }) if options.create => {
@@ -203,7 +208,7 @@ impl FilesStore {
         if now
             .is_some_and(|now| now.newest().is_some_and(|row| row.cursor() == RowRef::Live(newest).cursor()))
         {
-            let _ = atomic::write_without_folder_sync(&latest, bytes, Mode::Private);
+            let _ = atomic::write_derived(&latest, bytes);
         }
     }
 }
@@ -215,13 +220,26 @@ fn read_error(path: &Path, e: io::Error) -> StoreError {
 impl Store for FilesStore {
     fn write(&self, run: &RunId, decide: &mut Decide<'_>) -> Result<Receipt, StoreError> {
         let _lock = self.acquire()?;
-        let log = self.load(run)?;
-        let stamp = self.next_stamp(log.as_deref())?;
-        let view = log.as_deref().unwrap_or(&RunLog::default()).view(stamp);
+        // Most commits need only the end of the log.
+        if let Some(tail) = self.read_tail(run)? {
+            let view = tail.view(self.next_stamp(tail.last_stamp)?);
+            match decide(&view) {
+                WriteDecision::NoChange => return Ok(Receipt::default()),
+                WriteDecision::Commit(commit) if tail.is_sufficient_for(&commit) => {
+                    return self.commit_to_tail(run, &tail, &view, *commit);
+                }
+                WriteDecision::Commit(_) | WriteDecision::NeedDetails => {}
+            }
+        }
+        let (log, end) = self.load_with_end(run)?.unzip();
+        let stamp = self.next_stamp(log.as_deref().map_or(0, RunLog::highest_stamp))?;
+        let empty = RunLog::default();
+        let state = log.as_deref().unwrap_or(&empty);
+        let (view, base) = (state.view(stamp), state.base(end.unwrap_or_default()));
         match decide(&view) {
             WriteDecision::NoChange => Ok(Receipt::default()),
             WriteDecision::NeedDetails => Err(StoreError::Rules(DETAILS_WERE_SHOWN)),
-            WriteDecision::Commit(commit) => self.commit(run, log, &view, *commit),
+            WriteDecision::Commit(commit) => self.commit(run, log, &base, &view, *commit),
         }
     }
 

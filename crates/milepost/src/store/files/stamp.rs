@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use super::FilesStore;
 use super::opener::OWN_FOLDER;
-use super::state::RunLog;
 use crate::clock;
 use crate::fs::atomic::{self, Mode};
 use crate::fs::bounded;
@@ -25,9 +24,8 @@ impl FilesStore {
         self.root.join(OWN_FOLDER).join("floor")
     }
 
-    /// The next free stamp. The caller must hold the lock.
-    pub(super) fn next_stamp(&self, log: Option<&RunLog>) -> Result<u64, StoreError> {
-        let last_of_run = log.map_or(0, RunLog::highest_stamp);
+    /// The next free stamp, after the last stamp of a run. The caller must hold the lock.
+    pub(super) fn next_stamp(&self, last_of_run: u64) -> Result<u64, StoreError> {
         let last = match number(&read(&self.stamp_file())) {
             Some((boot, n)) if Some(boot.as_str()) == clock::boot_id() => n,
             // After a power failure the cache may be stale, so also use the logs and the floor.

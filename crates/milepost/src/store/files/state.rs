@@ -5,8 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::attachments::Attachments;
+use super::cache::End;
 use super::history::History;
-use super::log::{Change, Piece, Read};
+use super::log::{Change, Piece, Read, Totals};
+use super::tail::Base;
 use super::thread_positions::ThreadPositions;
 use crate::model::{CheckpointId, Event, Item, Marks, Message, RunId, RunRecord};
 use crate::seal::{Header, verify};
@@ -148,7 +150,7 @@ impl RunLog {
     /// Replays more lines.
     pub(super) fn extend(&mut self, pieces: &[Piece<'_>]) {
         let mut record = None;
-        for piece in pieces {
+        for (index, piece) in pieces.iter().enumerate() {
             self.lines += 1;
             let read = match piece {
                 Piece::Good(text) => serde_json::from_slice::<Read<'_>>(text).ok(),
@@ -177,8 +179,9 @@ impl RunLog {
                 }
             }
             self.trailing = 0;
-            self.apply(read.change.clone());
-            self.previous = Some(read.change);
+            // Only the last line is repeated by the next one.
+            self.previous = (index + 1 == pieces.len()).then(|| read.change.clone());
+            self.apply(read.change);
             record = read.record.or(record);
         }
         if let Some(raw) = record {
@@ -304,6 +307,16 @@ impl RunLog {
         let live = self.entries.values().next_back().map(RowRef::Live);
         let found = self.unexplained.last().map(RowRef::Unexplained);
         live.into_iter().chain(found).max_by_key(|row| row.cursor().sequence)
+    }
+
+    /// What the run contains.
+    pub(super) fn totals(&self) -> Totals {
+        Totals { checkpoints: self.count(), items: self.items.len() as u64 }
+    }
+
+    /// What a commit that is appended at `end` builds on.
+    pub(super) fn base(&self, end: End) -> Base {
+        Base { n: self.next_n(), previous: self.previous.clone(), totals: self.totals(), end }
     }
 
     /// The next free sequence number, after all that were used, including those used by lost lines.

@@ -11,19 +11,23 @@ use std::sync::Arc;
 use super::attachments::ATTACHMENTS_PER_LINE;
 use super::cache::LOG_LIMIT;
 use super::history::{self, History, NotAppended};
-use super::log::{Change, line};
+use super::log::{Change, Totals, line};
 use super::opener::OWN_FOLDER;
 use super::state::{RowRef, RunLog};
+use super::tail::{Base, Tail};
 use super::{FilesStore, read_error};
 use crate::fs::atomic::{self, Mode};
 use crate::model::{BlobId, CheckpointId, RunId, RunRecord};
-use crate::seal::Verified;
+use crate::seal::{Sealed, Verified};
 use crate::store::{
     CheckpointFilter, Commit, CommitLookup, HeaderQuery, Receipt, RunView, Store, StoreError,
 };
 
-/// A log is compacted if it has more lines than this, in addition to two per live checkpoint.
-const SPARE_LINES: u64 = 256;
+/// A log is compacted if it has more lines than this, in addition to two per live checkpoint. Few, because a save that
+/// removes a checkpoint replays the log.
+const SPARE_LINES: u64 = 64;
+/// A save that does not replay the log checks every so many lines whether it must be compacted.
+const COMPACTION_CHECK: u64 = 256;
 /// A log larger than this, in bytes, is compacted much earlier.
 const LONG_LOG: u64 = 8 << 20;
 /// Number of event positions per stamp.
@@ -33,26 +37,62 @@ const EVENTS_PER_LINE: usize = 50;
 const MESSAGES_PER_LINE: usize = 8;
 
 impl FilesStore {
-    /// Validates and applies a commit.
+    /// Validates and applies a commit to a replayed log; `None` for a new run.
     pub(super) fn commit(
         &self,
         run: &RunId,
         log: Option<Arc<RunLog>>,
+        base: &Base,
         view: &RunView,
         commit: Commit,
     ) -> Result<Receipt, StoreError> {
-        let history = self.history(run);
         let empty = RunLog::default();
         let state = log.as_deref().unwrap_or(&empty);
-        commit.validate(run, view, &FileLookup { store: self, run, log: state })?;
+        commit.validate(run, view, &FileLookup::new(self, run, state, view, &commit))?;
+        let dropped = dropped_ids(state, &commit);
+        let newest = state.newest().map(|row| row.cursor().sequence);
+        let drops_newest = newest.is_some_and(|newest| commit.drops.contains(&newest));
+        let receipt = self.apply(run, base, view, commit, &dropped, drops_newest)?;
+        // Drop this reference, so that the cached log can be extended without a copy.
+        drop(log);
+        self.compact_if_long(run);
+        Ok(receipt)
+    }
 
-        let base = view.slot.stamp();
+    /// Validates and applies a commit for which the end of the log is sufficient.
+    pub(super) fn commit_to_tail(
+        &self,
+        run: &RunId,
+        tail: &Tail,
+        view: &RunView,
+        commit: Commit,
+    ) -> Result<Receipt, StoreError> {
+        commit.validate(run, view, &FileLookup::new(self, run, &tail.newest_alone(), view, &commit))?;
+        let receipt = self.apply(run, &tail.base, view, commit, &[], false)?;
+        if tail.base.n.is_multiple_of(COMPACTION_CHECK) {
+            self.compact_if_long(run);
+        }
+        Ok(receipt)
+    }
+
+    /// Applies a valid commit. `dropped` are the ids of the documents that it removes.
+    fn apply(
+        &self,
+        run: &RunId,
+        base: &Base,
+        view: &RunView,
+        commit: Commit,
+        dropped: &[CheckpointId],
+        drops_newest: bool,
+    ) -> Result<Receipt, StoreError> {
+        let history = self.history(run);
+        let first = view.slot.stamp();
         let stamps = (commit.puts.len() as u64).max(1 + commit.events.len() as u64 / EVENTS_PER_STAMP);
-        let mut change = Change { n: state.next_n(), stamp: base + stamps - 1, ..Change::default() };
+        let mut change = Change { n: base.n, stamp: first + stamps - 1, ..Change::default() };
         // Sequences that lost lines used must not be reused after a repair.
         change.last = commit.puts.last().map_or(view.slot.sequence() - 1, |put| put.header().sequence);
         change.puts = commit.puts.iter().map(|put| put.header().clone()).collect();
-        for (header, stamp) in change.puts.iter_mut().zip(base..) {
+        for (header, stamp) in change.puts.iter_mut().zip(first..) {
             header.stamp = stamp;
         }
         change.marks = commit.marks;
@@ -62,10 +102,12 @@ impl FilesStore {
         change.messages = commit.messages;
         change.attachments = commit.attachments;
         change.detach = commit.detach;
-        change.events = (base * EVENTS_PER_STAMP..).zip(commit.events).collect();
-        let dropped = dropped_ids(state, &change);
-        let drops_newest = !commit.puts.is_empty()
-            || state.newest().is_some_and(|row| change.drops.contains(&row.cursor().sequence));
+        change.events = (first * EVENTS_PER_STAMP..).zip(commit.events).collect();
+        change.totals = Some(Totals {
+            checkpoints: (base.totals.checkpoints + change.puts.len() as u64)
+                .saturating_sub(dropped.len() as u64),
+            items: base.totals.items.saturating_sub(change.consume as u64) + change.push.len() as u64,
+        });
 
         let fresh = !history.folder().exists();
         let result = self.reserve(change.stamp).and_then(|()| {
@@ -74,7 +116,7 @@ impl FilesStore {
                 self.change_roots(|roots| roots.by_name.extend(commit.roots.iter().cloned()))?;
             }
             self.put_documents(&history, &commit.puts)?;
-            self.append(run, &change, Some(&commit.record), state)
+            self.append(run, &change, Some(&commit.record), base)
         });
         if let Err(error) = result {
             if !matches!(error, StoreError::NotAcknowledged { .. }) {
@@ -94,15 +136,13 @@ impl FilesStore {
         let newest = commit.puts.last().filter(|put| !change.drops.contains(&put.header().sequence));
         match newest {
             Some(put) => {
-                let _ = atomic::write_without_folder_sync(&history.latest(), put.bytes(), Mode::Private);
+                let _ = atomic::write_derived(&history.latest(), put.bytes());
             }
-            None if drops_newest => self.refresh_latest(run),
+            None if drops_newest || !commit.puts.is_empty() => self.refresh_latest(run),
             None => {}
         }
-        let left = history.remove_all(&dropped);
-        // Drop this reference, so that the cached log can be extended without a copy.
-        drop(log);
-        self.compact_if_long(run);
+        let left = history.remove_all(dropped);
+        self.ids_of_documents().note(first, change.stamp, &change.puts);
         Ok(Receipt { file: newest.map(|put| history.plain(&put.header().snapshot_id)), left })
     }
 
@@ -129,12 +169,12 @@ impl FilesStore {
         run: &RunId,
         change: &Change,
         record: Option<&RunRecord>,
-        state: &RunLog,
+        base: &Base,
     ) -> Result<(), StoreError> {
         let path = self.history(run).log();
-        let mut bytes = line(run, change, record, state.previous.as_ref())
+        let mut bytes = line(run, change, record, base.previous.as_ref())
             .map_err(|e| self.write_error(&path, e.into()))?;
-        let end = self.load_with_end(run)?.map(|(_, end)| end).unwrap_or_default();
+        let end = base.end;
         if end.open {
             bytes.insert(0, b'\n');
         }
@@ -168,8 +208,7 @@ impl FilesStore {
                 let bytes = history.bytes(run, live).ok();
                 let intact = bytes.and_then(|bytes| Verified::read(bytes, &live.entry.header).ok());
                 if let Some(intact) = intact {
-                    let _ =
-                        atomic::write_without_folder_sync(&history.latest(), intact.bytes(), Mode::Private);
+                    let _ = atomic::write_derived(&history.latest(), intact.bytes());
                 }
             }
             Some(RowRef::Unexplained(_)) => {}
@@ -242,6 +281,7 @@ impl FilesStore {
             change.n = i as u64 + 1;
             change.stamp = log.stamp;
             change.last = log.last_sequence;
+            change.totals = (i + 1 == count).then(|| log.totals());
             let record = record.filter(|_| i + 1 == count);
             let line = line(run, &change, record, previous.as_ref())
                 .map_err(|e| self.write_error(&path, e.into()))?;
@@ -263,7 +303,7 @@ impl FilesStore {
         if only_at.is_some_and(|stamp| stamp != log.highest_stamp()) {
             return Ok(false);
         }
-        let stamp = self.next_stamp(Some(&log))?;
+        let stamp = self.next_stamp(log.highest_stamp())?;
         self.raise_floor(stamp)?;
         self.reserve(stamp)?;
         let (folder, own) = (self.history(run).folder().to_owned(), self.root.join(OWN_FOLDER));
@@ -290,6 +330,16 @@ struct FileLookup<'a> {
     store: &'a FilesStore,
     run: &'a RunId,
     log: &'a RunLog,
+    /// The last stamp before the commit.
+    last_stamp: u64,
+    generated_ids: bool,
+}
+
+impl<'a> FileLookup<'a> {
+    fn new(store: &'a FilesStore, run: &'a RunId, log: &'a RunLog, view: &RunView, commit: &Commit) -> Self {
+        let last_stamp = view.slot.stamp() - 1;
+        Self { store, run, log, last_stamp, generated_ids: commit.generated_ids }
+    }
 }
 
 impl CommitLookup for FileLookup<'_> {
@@ -299,17 +349,21 @@ impl CommitLookup for FileLookup<'_> {
     }
 
     fn find_taken_id(&self, ids: &[&CheckpointId]) -> Result<Option<CheckpointId>, StoreError> {
+        if self.generated_ids {
+            return Ok(None);
+        }
         let rows = self.log.rows();
         let ids_of_run: HashSet<&CheckpointId> = rows.iter().map(RowRef::id).collect();
-        if let Some(id) = ids.iter().find(|id| ids_of_run.contains(**id)) {
-            return Ok(Some((*id).clone()));
-        }
-        for other in self.store.run_ids()?.iter().filter(|other| *other != self.run) {
-            let history = self.store.history(other);
-            let Some(id) = ids.iter().find(|id| history.holds(id)) else { continue };
-            // A file that is not in the log may be left over from a crash.
-            if self.store.load(other)?.is_some_and(|log| log.rows().iter().any(|row| row.id() == *id)) {
+        for id in ids {
+            if ids_of_run.contains(*id) {
                 return Ok(Some((*id).clone()));
+            }
+            for other in self.store.runs_with_document(id, self.last_stamp)? {
+                // A file that is not in the log may be left over from a crash.
+                let log = if other == *self.run { None } else { self.store.load(&other)? };
+                if log.is_some_and(|log| log.rows().iter().any(|row| row.id() == *id)) {
+                    return Ok(Some((*id).clone()));
+                }
             }
         }
         Ok(None)
@@ -328,15 +382,16 @@ impl CommitLookup for FileLookup<'_> {
     }
 }
 
-/// The ids of the documents that a change drops.
-fn dropped_ids(state: &RunLog, change: &Change) -> Vec<CheckpointId> {
+/// The ids of the documents that a commit drops, of which some may be its own.
+fn dropped_ids(state: &RunLog, commit: &Commit) -> Vec<CheckpointId> {
     let put = |sequence: u64| {
-        change.puts.iter().find(move |h| h.sequence == sequence).map(|h| h.snapshot_id.clone())
+        let headers = commit.puts.iter().map(Sealed::header);
+        headers.into_iter().find(|header| header.sequence == sequence).map(|h| h.snapshot_id.clone())
     };
     let live = |sequence| state.entries.get(&sequence).map(|live| live.entry.header.snapshot_id.clone());
     let lost = |sequence| {
         let found = state.unexplained.iter().find(|found| found.sequence() == Some(sequence));
         found.map(|found| found.id.clone())
     };
-    change.drops.iter().filter_map(|s| live(*s).or_else(|| put(*s)).or_else(|| lost(*s))).collect()
+    commit.drops.iter().filter_map(|s| live(*s).or_else(|| put(*s)).or_else(|| lost(*s))).collect()
 }

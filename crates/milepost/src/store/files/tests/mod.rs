@@ -2,6 +2,7 @@
 
 mod blobs;
 mod damage;
+mod tail;
 
 use super::*;
 use crate::model::{
