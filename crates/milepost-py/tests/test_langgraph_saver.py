@@ -150,6 +150,17 @@ def test_writes_are_ordered_and_kept(saver: MilepostSaver) -> None:
         saver.put_writes(place("t"), [("c", 1)], "task")
 
 
+def test_a_thread_cannot_be_named_like_the_run_of_another_one(saver: MilepostSaver) -> None:
+    put(saver, "user@example.org", "1", secret="of the user")
+    for prefix in ("", "-"):
+        other = prefix + "userexample.org-ae7d08f9919229032a15ecd822cb331f"
+        assert saver.get_tuple(place(other)) is None
+        assert ids(saver, other) == []
+        put(saver, other, "2")
+        saver.delete_thread(other)
+    assert ids(saver, "user@example.org") == ["1"]
+
+
 def test_pruning_does_not_empty_delta_channels(saver: MilepostSaver) -> None:
     def delta(step: int) -> CheckpointMetadata:
         return metadata(step, counters_since_delta_snapshot={"log": [step, step]})
