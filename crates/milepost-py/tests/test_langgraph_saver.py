@@ -22,6 +22,7 @@ from typing import Any
 import milepost
 import pytest
 from conftest import milepost_command, new_postgres_store
+from conftest import run as run_program
 
 pytest.importorskip("langgraph")
 
@@ -362,6 +363,49 @@ def test_only_allowed_types_are_loaded(project: Path) -> None:
 
 
 Allowed: Any = None
+
+
+def test_a_process_can_fork_while_others_save(project: Path) -> None:
+    run_program(
+        """
+        import os, threading, warnings
+        # Newer versions of Python warn about every fork of a process with threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from langgraph.checkpoint.base import empty_checkpoint
+        from milepost.langgraph import MilepostSaver
+
+        def put(saver, thread, id):
+            new = empty_checkpoint()
+            new["id"] = id
+            saver.put({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, new, {"step": 1}, {})
+
+        saver = MilepostSaver.from_conn_string("sqlite:s.db")
+        stop = threading.Event()
+
+        def work(thread):
+            n = 0
+            while not stop.is_set():
+                put(saver, thread, f"{n:06}")
+                n += 1
+
+        workers = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
+        for worker in workers:
+            worker.start()
+        for n in range(10):
+            child = os.fork()
+            if child == 0:
+                with MilepostSaver.from_conn_string("sqlite:s.db") as own:
+                    put(own, "child", f"{n:06}")
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        for worker in workers:
+            worker.join()
+        saver.close()
+        """
+    )
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        assert len(ids(saver, "child")) == 10
 
 
 def test_a_limit_keeps_the_newest_checkpoints(project: Path) -> None:
