@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -406,6 +408,35 @@ def test_a_process_can_fork_while_others_save(project: Path) -> None:
     )
     with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
         assert len(ids(saver, "child")) == 10
+
+
+def edit(*statements: str) -> None:
+    """Change the tables of the store `s.db`."""
+    with contextlib.closing(sqlite3.connect("s.db")) as database:
+        for statement in statements:
+            database.execute(statement)
+            database.commit()
+
+
+def test_a_damaged_checkpoint_is_not_taken_for_a_removed_one(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1", text="x" * 50_000)
+    entry = milepost.open(store="sqlite:s.db").threads().find("t", "", "1")
+    assert entry is not None
+    id = entry.snapshot_id.encode()
+    edit("DELETE FROM blob", "PRAGMA wal_checkpoint(TRUNCATE)")
+    stored = Path("s.db").read_bytes()
+    # One of the places is the index of ids, which then no longer finds the checkpoint.
+    starts = [at for at in range(len(stored)) if stored.startswith(id, at)]
+    assert len(starts) > 1
+    for start in starts:
+        last = start + len(id) - 1
+        Path("s.db").write_bytes(stored[:last] + b"!" + stored[last + 1 :])
+        with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+            with pytest.raises(milepost.Damaged):
+                saver.get_tuple(place("t"))
+            with pytest.raises(milepost.Damaged):
+                list(saver.list(place("t")))
 
 
 def test_a_limit_keeps_the_newest_checkpoints(project: Path) -> None:
