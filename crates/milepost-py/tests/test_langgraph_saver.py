@@ -418,6 +418,17 @@ def edit(*statements: str) -> None:
             database.commit()
 
 
+def test_numbers_that_no_store_has_are_damage(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1")
+    edit(f"UPDATE run SET stamp = {2**63 - 1}")
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        for _ in range(2):
+            with pytest.raises(milepost.Damaged):
+                put(saver, "t", "2")
+    assert list(project.glob("*.damaged-*")) == []
+
+
 def test_a_damaged_checkpoint_is_not_taken_for_a_removed_one(project: Path) -> None:
     with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
         put(saver, "t", "1", text="x" * 50_000)
