@@ -164,6 +164,15 @@ def test_a_thread_cannot_be_named_like_the_run_of_another_one(saver: MilepostSav
     assert ids(saver, "user@example.org") == ["1"]
 
 
+def test_one_id_is_no_list_of_ids(saver: MilepostSaver) -> None:
+    put(saver, "1", "1", about=metadata(run_id="1"))
+    with pytest.raises(TypeError, match="thread_ids must be a list"):
+        saver.prune("article-1", strategy="delete")
+    with pytest.raises(TypeError, match="run_ids must be a list"):
+        saver.delete_for_runs("run-1")
+    assert ids(saver, "1") == ["1"]
+
+
 def test_pruning_does_not_empty_delta_channels(saver: MilepostSaver) -> None:
     def delta(step: int) -> CheckpointMetadata:
         return metadata(step, counters_since_delta_snapshot={"log": [step, step]})
