@@ -32,6 +32,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from milepost.langgraph import MilepostSaver
 
 
@@ -109,6 +110,7 @@ def test_the_greatest_id_is_the_newest_whatever_the_order(saver: MilepostSaver) 
     assert ids(saver, "t", before=place("t", id="c")) == ["b", "a"]
     assert ids(saver, "t", limit=1) == ["d"]
     assert ids(saver, "t", limit=0) == []
+    assert [one.checkpoint["id"] for one in saver.list(place("t", id="c"))] == ["c"]
     newest = saver.get_tuple(place("t"))
     assert newest is not None and newest.checkpoint["id"] == "d"
     # The latest version of a checkpoint that is saved again.
@@ -130,6 +132,8 @@ def test_lists_can_be_used_while_others_read_and_write(saver: MilepostSaver) -> 
     assert seen == [27, 24, 21, 18, 15]
     assert len(list(saver.list(None))) == 35
     assert list(saver.list(place("t"), filter={"colour": "green"})) == []
+    # What is absent is not None.
+    assert list(saver.list(place("t"), filter={"size": None})) == []
 
 
 def test_writes_are_ordered_and_kept(saver: MilepostSaver) -> None:
@@ -149,8 +153,25 @@ def test_writes_are_ordered_and_kept(saver: MilepostSaver) -> None:
         ("task-b", "c", "b1"),
         ("task-b", "d", "b2"),
     ]
+    # Special writes among others do not replace what is there.
+    saver.put_writes(config, [("c", "ignored"), ("__error__", "ignored")], "task-c", "path-1")
+    again = saver.get_tuple(place("t"))
+    assert again is not None and again.pending_writes == loaded.pending_writes
     with pytest.raises(ValueError, match="checkpoint_id"):
         saver.put_writes(place("t"), [("c", 1)], "task")
+
+
+def test_places_have_the_types_that_langgraph_gives_them(saver: MilepostSaver) -> None:
+    put(saver, 7, "1", n=1)
+    config = saver.put(place("7", "child", "1"), checkpoint("2"), metadata(), {})
+    for thread in (7, "7"):
+        newest = saver.get_tuple({"configurable": {"thread_id": thread}})
+        assert newest is not None and newest.config == place("7", id="1")
+        assert [one.checkpoint["id"] for one in saver.list({"configurable": {"thread_id": thread}})] == ["2", "1"]
+    child = saver.get_tuple(config)
+    # The parent is in the same namespace.
+    assert child is not None and child.parent_config == place("7", "child", "1")
+    assert saver.get_delta_channel_history(config=place("other"), channels=["c"]) == {"c": {"writes": []}}
 
 
 def test_a_thread_cannot_be_named_like_the_run_of_another_one(saver: MilepostSaver) -> None:
@@ -171,6 +192,20 @@ def test_one_id_is_no_list_of_ids(saver: MilepostSaver) -> None:
     with pytest.raises(TypeError, match="run_ids must be a list"):
         saver.delete_for_runs("run-1")
     assert ids(saver, "1") == ["1"]
+
+
+def test_versions_increase_and_differ_between_writers(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        version = None
+        for _ in range(12):
+            earlier, version = version, saver.get_next_version(version)
+            assert earlier is None or version > earlier
+            # Another writer.
+            assert saver.get_next_version(earlier) != version
+        lengths = {len(saver.get_next_version(None)) for _ in range(200)}
+        assert len(lengths) == 1, "versions are compared as texts"
+        # A graph whose earlier saver counted with numbers.
+        assert saver.get_next_version(41).startswith(f"{42:032}.")
 
 
 def test_pruning_does_not_empty_delta_channels(saver: MilepostSaver) -> None:
@@ -279,9 +314,12 @@ def test_async_calls_do_not_block_the_loop_and_survive_cancellation(saver: Milep
         assert found[-1] in ("07", "08")
         ticking.cancel()
         await saver.aprune(["t"])
+        assert await saver.aget_tuple(place("t")) is not None
         await saver.acopy_thread("t", "u")
         history = await saver.aget_delta_channel_history(config=place("u"), channels=["c"])
         assert history == {"c": {"writes": []}}
+        await saver.aprune(["u"], strategy="delete")
+        assert await saver.aget_tuple(place("u")) is None
         await saver.adelete_thread("t")
         await saver.adelete_for_runs(["none"])
         assert await saver.aget_tuple(place("t")) is None
@@ -374,6 +412,100 @@ def test_only_allowed_types_are_loaded(project: Path) -> None:
 
 
 Allowed: Any = None
+
+
+def test_constructors_in_json_are_not_called(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1")
+        said = {"lc": 2, "type": "constructor", "id": ["pathlib", "PurePath"], "args": ["a"]}
+        value = ("", "task", 0, "c", "json", json.dumps(said).encode())
+        threads = milepost.open(store="sqlite:s.db").threads()
+        threads.put_writes(thread="t", namespace="", id="1", writes=[value], replace=False)
+        loaded = saver.get_tuple(place("t"))
+        assert loaded is not None and loaded.pending_writes == [("task", "c", said)]
+
+
+class CountingSerializer(JsonPlusSerializer):
+    """Counts the checkpoints that it loads."""
+
+    loaded = 0
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        value = super().loads_typed(data)
+        if isinstance(value, dict) and "channel_versions" in value:
+            self.loaded += 1
+        return value
+
+
+def test_a_serializer_of_the_program_loads_only_what_is_needed(project: Path) -> None:
+    serde = CountingSerializer()
+    with MilepostSaver.from_conn_string("sqlite:s.db", serde=serde) as saver:
+        for n in range(20):
+            put(saver, "t", f"{n:02}")
+        next(saver.list(place("t")))
+        assert serde.loaded == 1
+
+        async def main() -> None:
+            async for one in saver.alist(place("t")):
+                assert one.checkpoint["id"] == "19"
+                break
+
+        asyncio.run(main())
+        assert serde.loaded == 2
+
+
+def test_the_store_and_the_project_are_those_that_the_program_names(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MilepostSaver() as saver:
+        put(saver, "t", "1")
+    assert [run.run_id for run in milepost.open().runs()] == ["thread-t"]
+    opened: list[str | None] = []
+    real = milepost.open
+
+    def remember(*, store: str | None = None, project: str | None = None) -> milepost.Milepost:
+        opened.append(project)
+        return real(store=store)
+
+    monkeypatch.setattr(milepost, "open", remember)
+    MilepostSaver.from_conn_string("sqlite:s.db").close()
+    monkeypatch.setenv("MILEPOST_PROJECT", "of-environment")
+    MilepostSaver.from_conn_string("sqlite:s.db").close()
+    MilepostSaver.from_conn_string("sqlite:s.db", project="of-call").close()
+    assert opened == ["langgraph", "of-environment", "of-call"]
+
+
+def workers() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name.startswith("milepost")]
+
+
+def wait_for_end(threads: list[threading.Thread]) -> None:
+    assert threads
+    for one in threads:
+        one.join(20)
+        assert not one.is_alive()
+
+
+def test_a_closed_saver_leaves_no_workers_and_no_values(project: Path) -> None:
+    saver = MilepostSaver.from_conn_string("files:store")
+
+    async def main() -> list[threading.Thread]:
+        async with saver:
+            await saver.aget_tuple(place("t"))
+            return workers()
+
+    wait_for_end(asyncio.run(main()))
+    # It can be used again.
+    with saver:
+        asyncio.run(saver.aget_tuple(place("t")))
+        started = workers()
+        for thread in ("a", "b", "c"):
+            put(saver, thread, "1", text=thread * 50_000)
+        for thread in ("a", "b", "c"):
+            saver.delete_thread(thread)
+    wait_for_end(started)
+    assert [path for path in Path("store").glob("**/blobs/**/*") if path.is_file()] == []
+    saver.close()
 
 
 def test_a_process_can_fork_while_others_save(project: Path) -> None:
