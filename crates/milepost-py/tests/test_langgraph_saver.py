@@ -185,6 +185,22 @@ def test_a_thread_cannot_be_named_like_the_run_of_another_one(saver: MilepostSav
     assert ids(saver, "user@example.org") == ["1"]
 
 
+def test_metadata_comes_from_the_call_and_the_configuration(saver: MilepostSaver) -> None:
+    config = place("t")
+    config["metadata"] = {"user": "ada"}
+    new = checkpoint("1", n=1)
+    # LangGraph also passes objects here.
+    invocation: Any = uuid.UUID(int=7)
+    saver.put(config, new, {"run_id": invocation}, {})
+    assert new["channel_values"] == {"n": 1}
+    loaded = saver.get_tuple(place("t"))
+    assert loaded is not None and dict(loaded.metadata)["user"] == "ada"
+    (listed,) = saver._store.list(run="thread-t")
+    assert listed.summary == "Checkpoint"
+    saver.delete_for_runs([invocation])
+    assert saver.get_tuple(place("t")) is None
+
+
 def test_one_id_is_no_list_of_ids(saver: MilepostSaver) -> None:
     put(saver, "1", "1", about=metadata(run_id="1"))
     with pytest.raises(TypeError, match="thread_ids must be a list"):
