@@ -2,7 +2,7 @@
 //! serialised values; `milepost.langgraph` serialises them.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use milepost::{
     Error, LoadedThread, NewThreadCheckpoint, ThreadKey, ThreadList, ThreadQuery, ThreadWrite, TypedValue,
@@ -12,6 +12,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use crate::error::{OrRaise as _, invalid};
+use crate::gate::released;
 use crate::handle::Handle;
 
 /// The encoding of a value, and the value.
@@ -59,7 +60,7 @@ impl Threads {
         work: impl FnOnce(&milepost::Threads) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let threads = self.threads.get()?;
-        py.detach(move || work(&threads)).or_raise()
+        released(py, move || work(&threads)).or_raise()
     }
 }
 
@@ -142,7 +143,7 @@ impl Threads {
     ) -> PyResult<ThreadEntries> {
         let query = ThreadQuery::default().thread(thread).namespace(namespace).id(id).before(before);
         let list = self.released(py, |threads| threads.list(query))?;
-        Ok(ThreadEntries { list: Mutex::new(list), pid: std::process::id() })
+        Ok(ThreadEntries { list: Handle::new("the list", Arc::new(Mutex::new(list))) })
     }
 
     /// Reads the metadata of a checkpoint.
@@ -282,8 +283,7 @@ impl LoadedCheckpoint {
 /// A list of checkpoints, read page by page.
 #[pyclass(frozen, module = "milepost._milepost")]
 pub(crate) struct ThreadEntries {
-    list: Mutex<ThreadList>,
-    pid: u32,
+    list: Handle<Arc<Mutex<ThreadList>>>,
 }
 
 #[pymethods]
@@ -293,10 +293,8 @@ impl ThreadEntries {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<ThreadEntry>> {
-        if self.pid != std::process::id() {
-            return Err(crate::error::forked(self.pid));
-        }
-        let next = py.detach(|| self.list.lock().unwrap_or_else(PoisonError::into_inner).next());
+        let list = self.list.get()?;
+        let next = released(py, move || list.lock().unwrap_or_else(PoisonError::into_inner).next());
         Ok(next.transpose().or_raise()?.map(|entry| ThreadEntry { entry }))
     }
 }

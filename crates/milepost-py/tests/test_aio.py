@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ import milepost
 import milepost.aio
 import pytest
 from conftest import locked
+from milepost._workers import Workers
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -227,6 +229,49 @@ def test_no_thread_stays_behind(project: Path) -> None:
     while any(thread.name.startswith("milepost") for thread in threading.enumerate()):
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_call_that_has_not_begun_is_not_lost_when_it_is_cancelled() -> None:
+    workers = Workers(1)
+    release = threading.Event()
+    done: list[str] = []
+    logged: list[dict[str, Any]] = []
+
+    def fail() -> None:
+        done.append("second")
+        raise milepost.MilepostError("refused", "usage", None)
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+        first = asyncio.create_task(workers.call(release.wait))
+        second = asyncio.create_task(workers.call(fail))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        release.set()
+        assert await first
+        await workers.call(lambda: done.append("third"))
+        del second
+        gc.collect()
+
+    run(work())
+    assert done == ["second", "third"]
+    assert logged == []
+    workers.shutdown()
+
+
+def test_a_forked_process_has_workers_of_its_own() -> None:
+    workers = Workers(1)
+    assert workers.submit(os.getpid).result() == os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(0 if workers.submit(os.getpid).result(10) == os.getpid() else 1)
+        finally:
+            os._exit(2)
+    assert os.WEXITSTATUS(os.waitpid(pid, 0)[1]) == 0
+    workers.shutdown()
 
 
 def test_a_forked_process_raises_and_does_not_hang(project: Path) -> None:

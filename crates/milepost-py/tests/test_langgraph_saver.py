@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,6 +24,7 @@ from typing import Any
 import milepost
 import pytest
 from conftest import milepost_command, new_postgres_store
+from conftest import run as run_program
 
 pytest.importorskip("langgraph")
 
@@ -29,6 +32,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from milepost.langgraph import MilepostSaver
 
 
@@ -106,6 +110,7 @@ def test_the_greatest_id_is_the_newest_whatever_the_order(saver: MilepostSaver) 
     assert ids(saver, "t", before=place("t", id="c")) == ["b", "a"]
     assert ids(saver, "t", limit=1) == ["d"]
     assert ids(saver, "t", limit=0) == []
+    assert [one.checkpoint["id"] for one in saver.list(place("t", id="c"))] == ["c"]
     newest = saver.get_tuple(place("t"))
     assert newest is not None and newest.checkpoint["id"] == "d"
     # The latest version of a checkpoint that is saved again.
@@ -127,6 +132,8 @@ def test_lists_can_be_used_while_others_read_and_write(saver: MilepostSaver) -> 
     assert seen == [27, 24, 21, 18, 15]
     assert len(list(saver.list(None))) == 35
     assert list(saver.list(place("t"), filter={"colour": "green"})) == []
+    # What is absent is not None.
+    assert list(saver.list(place("t"), filter={"size": None})) == []
 
 
 def test_writes_are_ordered_and_kept(saver: MilepostSaver) -> None:
@@ -146,8 +153,75 @@ def test_writes_are_ordered_and_kept(saver: MilepostSaver) -> None:
         ("task-b", "c", "b1"),
         ("task-b", "d", "b2"),
     ]
+    # Special writes among others do not replace what is there.
+    saver.put_writes(config, [("c", "ignored"), ("__error__", "ignored")], "task-c", "path-1")
+    again = saver.get_tuple(place("t"))
+    assert again is not None and again.pending_writes == loaded.pending_writes
     with pytest.raises(ValueError, match="checkpoint_id"):
         saver.put_writes(place("t"), [("c", 1)], "task")
+
+
+def test_places_have_the_types_that_langgraph_gives_them(saver: MilepostSaver) -> None:
+    put(saver, 7, "1", n=1)
+    config = saver.put(place("7", "child", "1"), checkpoint("2"), metadata(), {})
+    for thread in (7, "7"):
+        newest = saver.get_tuple({"configurable": {"thread_id": thread}})
+        assert newest is not None and newest.config == place("7", id="1")
+        assert [one.checkpoint["id"] for one in saver.list({"configurable": {"thread_id": thread}})] == ["2", "1"]
+    child = saver.get_tuple(config)
+    # The parent is in the same namespace.
+    assert child is not None and child.parent_config == place("7", "child", "1")
+    assert saver.get_delta_channel_history(config=place("other"), channels=["c"]) == {"c": {"writes": []}}
+
+
+def test_a_thread_cannot_be_named_like_the_run_of_another_one(saver: MilepostSaver) -> None:
+    put(saver, "user@example.org", "1", secret="of the user")
+    for prefix in ("", "-"):
+        other = prefix + "userexample.org-ae7d08f9919229032a15ecd822cb331f"
+        assert saver.get_tuple(place(other)) is None
+        assert ids(saver, other) == []
+        put(saver, other, "2")
+        saver.delete_thread(other)
+    assert ids(saver, "user@example.org") == ["1"]
+
+
+def test_metadata_comes_from_the_call_and_the_configuration(saver: MilepostSaver) -> None:
+    config = place("t")
+    config["metadata"] = {"user": "ada"}
+    new = checkpoint("1", n=1)
+    # LangGraph also passes objects here.
+    invocation: Any = uuid.UUID(int=7)
+    saver.put(config, new, {"run_id": invocation}, {})
+    assert new["channel_values"] == {"n": 1}
+    loaded = saver.get_tuple(place("t"))
+    assert loaded is not None and dict(loaded.metadata)["user"] == "ada"
+    (listed,) = saver._store.list(run="thread-t")
+    assert listed.summary == "Checkpoint"
+    saver.delete_for_runs([invocation])
+    assert saver.get_tuple(place("t")) is None
+
+
+def test_one_id_is_no_list_of_ids(saver: MilepostSaver) -> None:
+    put(saver, "1", "1", about=metadata(run_id="1"))
+    with pytest.raises(TypeError, match="thread_ids must be a list"):
+        saver.prune("article-1", strategy="delete")
+    with pytest.raises(TypeError, match="run_ids must be a list"):
+        saver.delete_for_runs("run-1")
+    assert ids(saver, "1") == ["1"]
+
+
+def test_versions_increase_and_differ_between_writers(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        version = None
+        for _ in range(12):
+            earlier, version = version, saver.get_next_version(version)
+            assert earlier is None or version > earlier
+            # Another writer.
+            assert saver.get_next_version(earlier) != version
+        lengths = {len(saver.get_next_version(None)) for _ in range(200)}
+        assert len(lengths) == 1, "versions are compared as texts"
+        # A graph whose earlier saver counted with numbers.
+        assert saver.get_next_version(41).startswith(f"{42:032}.")
 
 
 def test_pruning_does_not_empty_delta_channels(saver: MilepostSaver) -> None:
@@ -256,9 +330,12 @@ def test_async_calls_do_not_block_the_loop_and_survive_cancellation(saver: Milep
         assert found[-1] in ("07", "08")
         ticking.cancel()
         await saver.aprune(["t"])
+        assert await saver.aget_tuple(place("t")) is not None
         await saver.acopy_thread("t", "u")
         history = await saver.aget_delta_channel_history(config=place("u"), channels=["c"])
         assert history == {"c": {"writes": []}}
+        await saver.aprune(["u"], strategy="delete")
+        assert await saver.aget_tuple(place("u")) is None
         await saver.adelete_thread("t")
         await saver.adelete_for_runs(["none"])
         assert await saver.aget_tuple(place("t")) is None
@@ -351,6 +428,183 @@ def test_only_allowed_types_are_loaded(project: Path) -> None:
 
 
 Allowed: Any = None
+
+
+def test_constructors_in_json_are_not_called(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1")
+        said = {"lc": 2, "type": "constructor", "id": ["pathlib", "PurePath"], "args": ["a"]}
+        value = ("", "task", 0, "c", "json", json.dumps(said).encode())
+        threads = milepost.open(store="sqlite:s.db").threads()
+        threads.put_writes(thread="t", namespace="", id="1", writes=[value], replace=False)
+        loaded = saver.get_tuple(place("t"))
+        assert loaded is not None and loaded.pending_writes == [("task", "c", said)]
+
+
+class CountingSerializer(JsonPlusSerializer):
+    """Counts the checkpoints that it loads."""
+
+    loaded = 0
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        value = super().loads_typed(data)
+        if isinstance(value, dict) and "channel_versions" in value:
+            self.loaded += 1
+        return value
+
+
+def test_a_serializer_of_the_program_loads_only_what_is_needed(project: Path) -> None:
+    serde = CountingSerializer()
+    with MilepostSaver.from_conn_string("sqlite:s.db", serde=serde) as saver:
+        for n in range(20):
+            put(saver, "t", f"{n:02}")
+        next(saver.list(place("t")))
+        assert serde.loaded == 1
+
+        async def main() -> None:
+            async for one in saver.alist(place("t")):
+                assert one.checkpoint["id"] == "19"
+                break
+
+        asyncio.run(main())
+        assert serde.loaded == 2
+
+
+def test_the_store_and_the_project_are_those_that_the_program_names(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MilepostSaver() as saver:
+        put(saver, "t", "1")
+    assert [run.run_id for run in milepost.open().runs()] == ["thread-t"]
+    opened: list[str | None] = []
+    real = milepost.open
+
+    def remember(*, store: str | None = None, project: str | None = None) -> milepost.Milepost:
+        opened.append(project)
+        return real(store=store)
+
+    monkeypatch.setattr(milepost, "open", remember)
+    MilepostSaver.from_conn_string("sqlite:s.db").close()
+    monkeypatch.setenv("MILEPOST_PROJECT", "of-environment")
+    MilepostSaver.from_conn_string("sqlite:s.db").close()
+    MilepostSaver.from_conn_string("sqlite:s.db", project="of-call").close()
+    assert opened == ["langgraph", "of-environment", "of-call"]
+
+
+def workers() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name.startswith("milepost")]
+
+
+def wait_for_end(threads: list[threading.Thread]) -> None:
+    assert threads
+    for one in threads:
+        one.join(20)
+        assert not one.is_alive()
+
+
+def test_a_closed_saver_leaves_no_workers_and_no_values(project: Path) -> None:
+    saver = MilepostSaver.from_conn_string("files:store")
+
+    async def main() -> list[threading.Thread]:
+        async with saver:
+            await saver.aget_tuple(place("t"))
+            return workers()
+
+    wait_for_end(asyncio.run(main()))
+    # It can be used again.
+    with saver:
+        asyncio.run(saver.aget_tuple(place("t")))
+        started = workers()
+        for thread in ("a", "b", "c"):
+            put(saver, thread, "1", text=thread * 50_000)
+        for thread in ("a", "b", "c"):
+            saver.delete_thread(thread)
+    wait_for_end(started)
+    assert [path for path in Path("store").glob("**/blobs/**/*") if path.is_file()] == []
+    saver.close()
+
+
+def test_a_process_can_fork_while_others_save(project: Path) -> None:
+    run_program(
+        """
+        import os, threading, warnings
+        # Newer versions of Python warn about every fork of a process with threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from langgraph.checkpoint.base import empty_checkpoint
+        from milepost.langgraph import MilepostSaver
+
+        def put(saver, thread, id):
+            new = empty_checkpoint()
+            new["id"] = id
+            saver.put({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}, new, {"step": 1}, {})
+
+        saver = MilepostSaver.from_conn_string("sqlite:s.db")
+        stop = threading.Event()
+
+        def work(thread):
+            n = 0
+            while not stop.is_set():
+                put(saver, thread, f"{n:06}")
+                n += 1
+
+        workers = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
+        for worker in workers:
+            worker.start()
+        for n in range(10):
+            child = os.fork()
+            if child == 0:
+                with MilepostSaver.from_conn_string("sqlite:s.db") as own:
+                    put(own, "child", f"{n:06}")
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        for worker in workers:
+            worker.join()
+        saver.close()
+        """
+    )
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        assert len(ids(saver, "child")) == 10
+
+
+def edit(*statements: str) -> None:
+    """Change the tables of the store `s.db`."""
+    with contextlib.closing(sqlite3.connect("s.db")) as database:
+        for statement in statements:
+            database.execute(statement)
+            database.commit()
+
+
+def test_numbers_that_no_store_has_are_damage(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1")
+    edit(f"UPDATE run SET stamp = {2**63 - 1}")
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        for _ in range(2):
+            with pytest.raises(milepost.Damaged):
+                put(saver, "t", "2")
+    assert list(project.glob("*.damaged-*")) == []
+
+
+def test_a_damaged_checkpoint_is_not_taken_for_a_removed_one(project: Path) -> None:
+    with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+        put(saver, "t", "1", text="x" * 50_000)
+    entry = milepost.open(store="sqlite:s.db").threads().find("t", "", "1")
+    assert entry is not None
+    id = entry.snapshot_id.encode()
+    edit("DELETE FROM blob", "PRAGMA wal_checkpoint(TRUNCATE)")
+    stored = Path("s.db").read_bytes()
+    # One of the places is the index of ids, which then no longer finds the checkpoint.
+    starts = [at for at in range(len(stored)) if stored.startswith(id, at)]
+    assert len(starts) > 1
+    for start in starts:
+        last = start + len(id) - 1
+        Path("s.db").write_bytes(stored[:last] + b"!" + stored[last + 1 :])
+        with MilepostSaver.from_conn_string("sqlite:s.db") as saver:
+            with pytest.raises(milepost.Damaged):
+                saver.get_tuple(place("t"))
+            with pytest.raises(milepost.Damaged):
+                list(saver.list(place("t")))
 
 
 def test_a_limit_keeps_the_newest_checkpoints(project: Path) -> None:

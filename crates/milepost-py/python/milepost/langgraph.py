@@ -290,7 +290,7 @@ class MilepostSaver(BaseCheckpointSaver[str]):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints and writes of these LangGraph runs, in all threads."""
-        self._threads.delete_invocations([str(run_id) for run_id in run_ids])
+        self._threads.delete_invocations([str(run_id) for run_id in _several(run_ids, "run_ids")])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes of a thread to another one. Values are shared, not copied."""
@@ -303,7 +303,7 @@ class MilepostSaver(BaseCheckpointSaver[str]):
         """
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f'strategy must be "keep_latest" or "delete", not {strategy!r}')
-        for thread_id in thread_ids:
+        for thread_id in _several(thread_ids, "thread_ids"):
             if strategy == "delete":
                 self._threads.delete_thread(str(thread_id))
             else:
@@ -386,6 +386,13 @@ def _place(config: RunnableConfig) -> tuple[str, str, str | None]:
 
 def _config(thread: str, namespace: str, id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}}
+
+
+def _several(ids: Sequence[str], name: str) -> Sequence[str]:
+    """The ids. A single text is refused, because each of its characters would count as an id."""
+    if isinstance(ids, str):
+        raise TypeError(f"{name} must be a list of ids, not {ids!r}")
+    return ids
 
 
 def _summary(metadata: Mapping[str, Any]) -> str:

@@ -85,18 +85,23 @@ impl Threads {
     }
 
     /// The run that contains a thread. A thread whose id is a valid run id has it in the id of its run; any other
-    /// one gets a hash of its id.
+    /// one gets a hash of its id. Only the ids of runs with a hash have a second `-` after the prefix, so no thread can
+    /// be named like the run of another one.
     pub fn run_of(thread: &str) -> Result<RunId, Error> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if thread.is_empty() {
             return Err(Error::ThreadId("it is empty"));
         }
-        if thread.len() <= NAME && thread.chars().all(is_plain) && !thread.ends_with('.') {
+        if thread.len() <= NAME
+            && thread.chars().all(is_plain)
+            && !thread.starts_with('-')
+            && !thread.ends_with('.')
+        {
             return Ok(format!("{RUN_PREFIX}{thread}").parse()?);
         }
         let name: String = thread.chars().filter(|c| is_plain(*c)).take(24).collect();
         let hash = blake3::hash(thread.as_bytes()).to_hex();
-        Ok(format!("{RUN_PREFIX}{name}-{}", &hash[..32]).parse()?)
+        Ok(format!("{RUN_PREFIX}-{name}-{}", &hash[..32]).parse()?)
     }
 
     /// The options that the run of a thread is opened with.
@@ -203,7 +208,12 @@ mod tests {
             "\0",
             &"a".repeat(500),
             &"a".repeat(501),
+            // What follows `thread-` in the runs of other threads.
+            "userexample.org-ae7d08f9919229032a15ecd822cb331f",
+            "-userexample.org-ae7d08f9919229032a15ecd822cb331f",
+            "-",
         ];
+        assert_eq!(run("user@example.org"), "thread--userexample.org-ae7d08f9919229032a15ecd822cb331f");
         let runs: std::collections::HashSet<_> = unusual.iter().map(|thread| run(thread)).collect();
         assert_eq!(runs.len(), unusual.len());
         assert!(Threads::run_of("").is_err());

@@ -178,7 +178,7 @@ impl Threads {
         };
         match load() {
             Err(Error::Store(StoreError::Damaged(_) | StoreError::NoBlob(_)))
-                if !self.is_listed(&entry.run, &entry.snapshot_id)? =>
+                if !self.is_listed(entry)? =>
             {
                 Ok(None)
             }
@@ -256,9 +256,16 @@ impl Threads {
         }))
     }
 
-    /// Whether a checkpoint has not been removed.
-    fn is_listed(&self, run: &RunId, id: &CheckpointId) -> Result<bool, Error> {
-        Ok(self.mp.row_of(id)?.and_then(Row::intact).is_some_and(|entry| entry.header.run_id == *run))
+    /// Whether a checkpoint has not been removed. Searches where `find` does, so that a caller who tries again does not
+    /// find it again. A damaged row may be the checkpoint.
+    fn is_listed(&self, entry: &ThreadEntry) -> Result<bool, Error> {
+        let position = &entry.position;
+        let filter = ThreadFilter::default().namespace(position.namespace.as_str()).id(position.id.as_str());
+        let query = HeaderQuery::default().run(&entry.run).find(CheckpointFilter::Thread(filter));
+        Ok(self.mp.store.headers(&query)?.iter().any(|row| match row {
+            Row::Intact(listed) => listed.header.snapshot_id == entry.snapshot_id,
+            Row::Damaged { .. } => true,
+        }))
     }
 
     /// Reads the chunks of a checkpoint into the cache, so that they are read together.

@@ -4,11 +4,15 @@
 
 use super::SqliteStore;
 use super::connection::{Db, Tx};
-use super::decode::RunTableRow;
+use super::decode::{self, RunTableRow};
 use super::loss::{self, Loss};
 use super::view::StoreView;
 use crate::model::CheckpointId;
 use crate::store::{Damage, Part, StoreError};
+
+/// The newest stamp that a store can have: a write may take many more, and the positions of events are multiples of
+/// stamps. No store reaches it, so a greater one was not written by this program.
+const NEWEST_STAMP: u64 = i64::MAX as u64 / decode::EVENTS_PER_STAMP / 2;
 
 /// The stamps and sequence numbers that a write may assign.
 pub(super) struct Numbering {
@@ -98,6 +102,14 @@ fn attempt<T>(
         let view = StoreView::load(&tx).map_err(failed)?;
         let losses = loss::load(&tx).map_err(failed)?;
         let newest = view.newest_stamp().map_err(failed)?.max(loss::newest(&losses));
+        let known = mark.ahead_of(newest).unwrap_or(newest);
+        if known > NEWEST_STAMP {
+            // A loss with such a stamp cannot be stored, and would be detected again and again.
+            let expected = format!("stamps up to {NEWEST_STAMP}");
+            return Err(
+                Damage::integrity(Part::Wal, expected, format!("{known} in {}", store.location())).into()
+            );
+        }
         if !rewritten && mark.is_behind(newest) {
             drop(tx);
             rewrite_wal(store, db)?;
