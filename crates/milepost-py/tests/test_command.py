@@ -106,4 +106,4 @@ def test_both_write_at_the_same_time(mp: milepost.Milepost) -> None:
         thread.join()
     assert failures == []
     assert len(mp.list("p0")) == len(mp.list("p1")) == 5
-    assert saved > 5 and mp.verify().is_intact
+    assert saved > 0 and mp.verify().is_intact
