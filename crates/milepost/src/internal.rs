@@ -57,6 +57,11 @@ pub mod fs {
     pub use crate::fs::*;
 }
 
+/// Parsers of what git prints.
+pub mod git {
+    pub use crate::capture::{read_git_changes, read_git_status};
+}
+
 /// Format detection, and the patch that a bundle can contain.
 pub mod interop {
     pub use crate::interop::detect::detect;
@@ -131,6 +136,14 @@ pub mod store {
 /// Snapshots of files: how they are taken, and what they contain.
 pub mod snapshot {
     pub use crate::snapshot::{FileContent, Manifest, ManifestEntry, restore_folder};
+}
+
+/// The tables of threads' values.
+pub mod threads {
+    pub use crate::threads::SplitValue;
+    pub use crate::threads::table::{
+        EncodedValues, FindEarlier, ReadChunk, TableError, ValueReader, chunks_of, encode, small_values,
+    };
 }
 
 /// Timers, due times and the changes that trigger a checkpoint.

@@ -366,6 +366,22 @@ fn read_committed_paths(out: &mut dyn BufRead, mapping: &PathMapping) -> io::Res
     Ok((found, left_out))
 }
 
+/// Parses the output of `git status --porcelain=v2 -z` in a worktree, for fuzzing. Keeps at most `max_paths` paths.
+#[cfg(feature = "internal")]
+pub fn read_git_status(
+    mut output: &[u8],
+    worktree: &Path,
+    max_paths: usize,
+) -> io::Result<(GitFacts, Vec<ChangedPath>)> {
+    let mapping = PathMapping {
+        worktree: worktree.to_owned(),
+        root: worktree.to_owned(),
+        store: StorePaths::of(None),
+        max_paths,
+    };
+    StatusOutput::read(&mut output, mapping).map(|status| (status.facts, status.changed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
