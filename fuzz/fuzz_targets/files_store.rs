@@ -2,4 +2,6 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| milepost_fuzz::find_target("files_store").expect("a known target").check(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| milepost_fuzz::find_target("files_store")
+    .expect("a known target")
+    .check(data));

@@ -31,15 +31,14 @@ const COMMITTED_INPUT_BYTES: u64 = 2_000;
 
 /// What the compiler adds for libFuzzer: counters for edges, and the operands of comparisons. Stable compilers accept
 /// these options.
-const INSTRUMENTATION: [&str; 8] = [
-    "--cfg=fuzzing",
+const INSTRUMENTATION: [&str; 7] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Ccodegen-units=1",
-    "-Cforce-frame-pointers",
+    "--cfg",
+    "fuzzing",
 ];
 
 /// What to do with each target.
@@ -132,7 +131,7 @@ impl Programs {
         // With `--target`, build scripts and procedural macros are not instrumented.
         let mut command = cargo();
         command
-            .args(["build", "--quiet", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml"])
+            .args(["build", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"])
             .args(["--target", host])
             .args(names.iter().flat_map(|name| ["--bin", name]))
             .env("CARGO_TARGET_DIR", &build)

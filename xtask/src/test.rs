@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::shell::{cargo, read_output, root, run_program};
 use crate::{
-    agents, architecture, bench, deny, faults, fuzz, handover, mcp, postgres, python, search, setup, survival, ui,
+    agents, architecture, bench, deny, faults, fuzz, handover, mcp, postgres, python, search, setup,
+    survival, ui,
 };
 
 pub fn run(size: faults::Size) -> Result<()> {
@@ -35,7 +36,9 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("features", features)?;
     step("api", architecture::api::run)?;
     step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
-    step("fuzz", || if is_full { fuzz::run_short().and_then(|()| fuzz::run_in_full_test()) } else { fuzz::run_short() })?;
+    step("fuzz", || {
+        if is_full { fuzz::run_short().and_then(|()| fuzz::run_in_full_test()) } else { fuzz::run_short() }
+    })?;
     step("tests on PostgreSQL", || tests_on_postgres(is_full))?;
     step("faults", || faults::run(size, &[]))?;
     step("faults of PostgreSQL", || postgres::run(size, &[]))?;

@@ -41,7 +41,7 @@ pub mod engine {
     pub use crate::engine::files::RestorePointQuery;
     pub use crate::engine::lineage::{LineageRow, ParentLink, lineage};
     pub use crate::engine::outbox::{DeliveryReport, Outbox, PendingSave, PendingState, QueuedSave};
-    pub use crate::engine::pointer::Pointer;
+    pub use crate::engine::pointer::{Pointer, PointerUpdate};
     pub use crate::engine::resume::{ContinueOptions, ContinuedRun, ResumeCandidate, RunAssessment};
     pub use crate::engine::run_groups::{AssessedRun, RunGroups};
     pub use crate::engine::run_options::{RunLocation, RunOptions};

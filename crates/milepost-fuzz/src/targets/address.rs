@@ -16,7 +16,7 @@ const PASSWORD: &str = "pw-Zq81";
 
 pub(super) fn run(data: &[u8]) {
     static REGISTER: Once = Once::new();
-    REGISTER.call_once(|| drop(milepost_postgres::register(Environment::new())));
+    REGISTER.call_once(|| assert!(milepost_postgres::register(Environment::new())));
     let Ok(text) = std::str::from_utf8(data) else { return };
     round_trip::<RunId>(text);
     round_trip::<CheckpointId>(text);
@@ -34,24 +34,15 @@ pub(super) fn run(data: &[u8]) {
             Ok(url) => format!("{url} {url:?}"),
             Err(e) => e.to_string(),
         };
-        assert!(!is_authority_shown(&with_password, &shown), "{shown}");
+        // Anything else is the path of a file, which is shown.
+        let is_server = text.starts_with("postgres://") || text.starts_with("postgresql://");
+        assert!(!is_server || !shown.contains(PASSWORD), "{shown}");
         let shown = match Settings::parse(&with_password, &Environment::new()) {
             Ok(settings) => settings.address(),
             Err(e) => e.to_string(),
         };
         assert!(!shown.contains(PASSWORD), "{shown}");
     }
-}
-
-/// Whether a message shows the password in the part of an address where a password is expected.
-fn is_authority_shown(url: &str, shown: &str) -> bool {
-    let is_password = url.split_once("://").is_some_and(|(_, rest)| {
-        rest.rsplit_once('@').is_some_and(|(user_info, _)| {
-            user_info.split_once(':').is_some_and(|(_, password)| password.contains(PASSWORD))
-        })
-    });
-    let user = url.split(PASSWORD).next().unwrap_or_default();
-    is_password && user.contains(':') && shown.matches(PASSWORD).count() > url.matches(PASSWORD).count() - 1
 }
 
 /// Parses an address of a PostgreSQL store.

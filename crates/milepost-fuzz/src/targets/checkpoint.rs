@@ -10,11 +10,15 @@ pub(super) fn run(data: &[u8]) {
     verify_document(data);
     let Ok(text) = strict::check(data) else { return };
     serde_json::from_slice::<serde_json::Value>(data).expect("strict JSON is JSON");
-    let Ok(fields) = RawObject::parse(text, &JsonPath::Root) else { return };
+    let Ok(mut fields) = RawObject::parse(text, &JsonPath::Root) else { return };
     if let Ok(draft) = Draft::from_object(fields.clone()) {
-        let written = draft.to_object().expect("a draft can be written");
-        assert_eq!(Draft::from_object(written).expect("a written draft can be read"), draft);
+        // Unknown members are sorted when they are written.
+        let write = |draft: &Draft| draft.to_object().expect("a draft can be written");
+        let again = Draft::from_object(write(&draft)).expect("a written draft can be read");
+        assert_eq!(write(&again), write(&draft), "a draft changes when it is written and read");
     }
+    // The seal is no member of a body.
+    fields.take("integrity");
     if let Ok(body) = Body::from_object(fields) {
         seal_body(body);
     }
@@ -23,16 +27,16 @@ pub(super) fn run(data: &[u8]) {
 /// Seals a body, and checks that the document contains it.
 fn seal_body(body: Body) {
     let state_given = body.state.is_some();
-    // Not every body that can be read can be sealed: an unknown member may be called `integrity`.
-    let Ok(unsealed) = Unsealed::new(body, state_given) else { return };
-    let Ok(sealed) = seal::seal(unsealed, &Slot::issue(7, 70)) else { return };
+    let unsealed = Unsealed::new(body, state_given).expect("a body can be sealed");
+    let sealed = seal::seal(unsealed, &Slot::issue(7, 70)).expect("a body can be sealed");
     let verified = seal::verify(sealed.bytes().to_vec()).expect("a sealed document can be verified");
     verified.matches(sealed.header()).expect("a header describes its document");
     let again = verified.body().expect("a sealed document can be read");
     assert_eq!(again.sequence, 7);
     let unsealed = Unsealed::new(again, state_given).expect("a body that was read can be sealed");
     let resealed = seal::seal(unsealed, &Slot::issue(7, 70)).expect("a body that was read can be sealed");
-    assert_eq!(resealed.bytes(), sealed.bytes(), "a document that is read and sealed again stays the same");
+    let is_same = resealed.bytes() == sealed.bytes();
+    assert!(is_same, "a document changes when it is read and sealed again");
     refuse_changes(sealed.bytes());
 }
 
@@ -43,7 +47,7 @@ fn verify_document(data: &[u8]) {
         return;
     }
     let sealed = verified.into_sealed(&Slot::issue(7, 70)).expect("a document with a body has a header");
-    assert_eq!(sealed.bytes(), data, "a stored document is never rewritten");
+    assert!(sealed.bytes() == data, "a stored document is rewritten");
     let again = seal::verify(sealed.bytes().to_vec()).expect("the same document can be verified again");
     again.matches(sealed.header()).expect("a header describes its document");
 }

@@ -44,9 +44,8 @@ fn original() -> &'static Original {
         let folder = scratch::folder();
         let documents = stored_runs::create(&StoreUrl::files(folder.path()));
         let files = scratch::read_files(folder.path()).into_iter();
-        let relative = files.filter_map(|(path, content)| {
-            Some((path.strip_prefix(folder.path()).ok()?.to_owned(), content))
-        });
+        let relative = files
+            .filter_map(|(path, content)| Some((path.strip_prefix(folder.path()).ok()?.to_owned(), content)));
         (relative.filter(|(_, content)| !content.is_empty()).collect(), documents)
     })
 }

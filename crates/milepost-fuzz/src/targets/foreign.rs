@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use milepost::internal::preview_import;
 use milepost::interop::Format;
 use milepost::store::{OpenOptions, StoreUrl};
 use milepost::{ImportOptions, Milepost, VerifyScope};
-use milepost::internal::preview_import;
 
 use crate::scratch;
 
@@ -24,7 +24,9 @@ pub(super) fn run(data: &[u8]) {
 pub(super) fn import(folder: &Path, source: &Path) {
     let before = scratch::read_files(folder);
     let mut detected = false;
-    for format in [None, Some(Format::Pai), Some(Format::Snapshot), Some(Format::Aiwg), Some(Format::Markdown)] {
+    for format in
+        [None, Some(Format::Pai), Some(Format::Snapshot), Some(Format::Aiwg), Some(Format::Markdown)]
+    {
         if detected {
             break;
         }
@@ -37,7 +39,9 @@ pub(super) fn import(folder: &Path, source: &Path) {
             import_into_store(&folder.join("store"), &options);
             let after = scratch::read_files(folder);
             assert!(before.iter().all(|(path, content)| after.get(path) == Some(content)));
-            assert!(after.keys().all(|path| before.contains_key(path) || path.starts_with(folder.join("store"))));
+            assert!(
+                after.keys().all(|path| before.contains_key(path) || path.starts_with(folder.join("store")))
+            );
             return;
         }
     }

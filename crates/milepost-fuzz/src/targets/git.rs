@@ -13,7 +13,8 @@ use crate::scratch;
 const MOST_PATHS: usize = 8;
 
 pub(super) fn run(data: &[u8]) {
-    let (facts, changed) = read_git_status(data, Path::new("/project"), MOST_PATHS).expect("a slice can be read");
+    let (facts, changed) =
+        read_git_status(data, Path::new("/project"), MOST_PATHS).expect("a slice can be read");
     let lists = [&facts.modified, &facts.staged, &facts.untracked];
     assert!(lists.iter().all(|list| list.len() <= MOST_PATHS) && changed.len() <= MOST_PATHS);
     if let Ok(text) = std::str::from_utf8(data) {

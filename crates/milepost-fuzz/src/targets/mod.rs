@@ -12,6 +12,7 @@ mod hook;
 mod manifest;
 mod mcp;
 mod nova26;
+mod pointer;
 mod redact;
 mod search;
 mod settings;
@@ -48,6 +49,7 @@ pub static TARGETS: &[Target] = &[
     Target { name: "manifest", run: manifest::run },
     Target { name: "mcp", run: mcp::run },
     Target { name: "nova26", run: nova26::run },
+    Target { name: "pointer", run: pointer::run },
     Target { name: "redact", run: redact::run },
     Target { name: "search", run: search::run },
     Target { name: "settings", run: settings::run },

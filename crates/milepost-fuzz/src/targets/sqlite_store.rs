@@ -42,9 +42,8 @@ fn original() -> &'static Original {
         let files = scratch::read_files(folder.path()).into_iter();
         let named = files.filter_map(|(path, content)| Some((PathBuf::from(path.file_name()?), content)));
         // The locks are empty, and SQLite creates its index of the WAL again.
-        let named = named.filter(|(name, content)| {
-            !content.is_empty() && !name.to_string_lossy().ends_with("-shm")
-        });
+        let named =
+            named.filter(|(name, content)| !content.is_empty() && !name.to_string_lossy().ends_with("-shm"));
         (named.collect(), documents)
     })
 }

@@ -57,11 +57,16 @@ fn round_trip(earlier: &[u8], value: &[u8], key: Option<&ThreadKey>) {
     assert_eq!(ids(&second), ids(&whole), "the chunks depend on the earlier version");
 }
 
-fn read_back(encoded: &EncodedValues, stored: &mut HashMap<BlobId, Vec<u8>>, key: Option<&ThreadKey>) -> Vec<u8> {
+fn read_back(
+    encoded: &EncodedValues,
+    stored: &mut HashMap<BlobId, Vec<u8>>,
+    key: Option<&ThreadKey>,
+) -> Vec<u8> {
     let new = encoded.chunks.iter().filter_map(|(id, bytes)| Some((*id, bytes.clone()?)));
     stored.extend(new);
-    let reader = ValueReader::open(encoded.table.get(), key, "run").ok().expect("an encoded table can be read");
-    let mut read = |id: &BlobId| stored.get(id).map(|bytes| Arc::from(&bytes[..])).ok_or(String::from("missing"));
+    let reader = ValueReader::open(encoded.table.get(), key, "run").expect("an encoded table can be read");
+    let mut read =
+        |id: &BlobId| stored.get(id).map(|bytes| Arc::from(&bytes[..])).ok_or(String::from("missing"));
     let value = reader.value("v", key, &mut read).expect("a value can be read").expect("the value exists");
     value.into_parts().1
 }

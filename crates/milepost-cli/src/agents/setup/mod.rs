@@ -42,10 +42,7 @@ impl Target {
 
 /// Installs Milepost into the text of a settings file, twice, and uninstalls it. `None` if the text is refused.
 #[cfg(feature = "internal")]
-pub(crate) fn settings_round_trip(
-    target: &Target,
-    text: &str,
-) -> Option<crate::internal::SettingsRoundTrip> {
+pub(crate) fn settings_round_trip(target: &Target, text: &str) -> Option<crate::internal::SettingsRoundTrip> {
     let content = &target.content;
     if matches!(content, Content::OwnFile { .. }) {
         return None;
