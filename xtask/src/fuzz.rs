@@ -89,7 +89,7 @@ pub fn run(args: &[&str]) -> Result<()> {
     }
     match findings {
         0 => Ok(()),
-        _ => bail!("{findings} inputs show a bug"),
+        _ => bail!("{findings} of {} targets found a bug", names.len()),
     }
 }
 
@@ -182,7 +182,7 @@ impl Programs {
         if status.success() {
             return Ok(0);
         }
-        for line in text.lines().filter(|line| line.contains("panicked at") || line.contains("ERROR")) {
+        for line in problems(&text) {
             println!("  {line}");
         }
         println!("  log: {}", log.display());
@@ -231,6 +231,19 @@ impl Programs {
     }
 }
 
+/// The lines of libFuzzer's output that tell what is wrong, with the message of a panic. Long lines are cut.
+fn problems(text: &str) -> Vec<String> {
+    let mut previous = "";
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.contains("panicked at") || previous.contains("panicked at") || line.contains("ERROR: ") {
+            found.push(line.chars().take(300).collect());
+        }
+        previous = line;
+    }
+    found
+}
+
 /// The files in a folder, sorted.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
@@ -252,6 +265,8 @@ mod tests {
 
     #[test]
     fn numbers_are_found_in_the_output_of_libfuzzer() {
+        let panic = "#9 NEW\nthread 'a' panicked at a.rs:1:2:\nwhy\nnote\n";
+        assert_eq!(problems(panic), ["thread 'a' panicked at a.rs:1:2:", "why"]);
         let text = "#2 INITED cov: 7 ft: 8 corp: 1/1b\n#2097 NEW cov: 61 ft: 90 corp: 2/6b\n";
         assert_eq!(last_number(text, "cov:"), Some(61));
         assert_eq!(last_number(text, "ft:"), Some(90));

@@ -11,6 +11,8 @@ use milepost::model::{BlobId, CheckpointId, RunId};
 use milepost::store::{EventCursor, StoreUrl};
 use milepost_postgres::connection::{Environment, Settings};
 
+/// Stands for the password in an input.
+const PLACEHOLDER: &str = "$PASSWORD";
 /// A password that no input contains by chance.
 const PASSWORD: &str = "pw-Zq81";
 
@@ -28,21 +30,34 @@ pub(super) fn run(data: &[u8]) {
         project_id::of_origin(&origin);
     }
     connect_to(text);
-    let with_password = text.replace("$PASSWORD", PASSWORD);
-    if with_password != text {
-        let shown = match with_password.parse::<StoreUrl>() {
-            Ok(url) => format!("{url} {url:?}"),
-            Err(e) => e.to_string(),
-        };
-        // Anything else is the path of a file, which is shown.
-        let is_server = text.starts_with("postgres://") || text.starts_with("postgresql://");
-        assert!(!is_server || !shown.contains(PASSWORD), "{shown}");
-        let shown = match Settings::parse(&with_password, &Environment::new()) {
-            Ok(settings) => settings.address(),
-            Err(e) => e.to_string(),
-        };
-        assert!(!shown.contains(PASSWORD), "{shown}");
+    if has_password(text) {
+        hide_password(&text.replace(PLACEHOLDER, PASSWORD));
     }
+}
+
+/// Whether the placeholder is where an address has its password.
+fn has_password(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, rest)| {
+        let parts: Vec<_> = rest.split(PLACEHOLDER).collect();
+        let [user, host] = parts.as_slice() else { return false };
+        let is_scheme = scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_lowercase());
+        is_scheme && user.contains(':') && !user.contains(['@', '/', '?']) && host.contains('@')
+    })
+}
+
+fn hide_password(url: &str) {
+    let shown = match url.parse::<StoreUrl>() {
+        // The path of a file is shown as it is.
+        Ok(url) if url.path().is_some() => String::new(),
+        Ok(url) => format!("{url} {url:?}"),
+        Err(e) => e.to_string(),
+    };
+    assert!(!shown.contains(PASSWORD), "{shown}");
+    let shown = match Settings::parse(url, &Environment::new()) {
+        Ok(settings) => settings.address(),
+        Err(e) => e.to_string(),
+    };
+    assert!(!shown.contains(PASSWORD), "{shown}");
 }
 
 /// Parses an address of a PostgreSQL store.
