@@ -9,6 +9,7 @@ mod bench;
 mod deny;
 mod dist;
 mod faults;
+mod fuzz;
 mod handover;
 mod large_store;
 mod mcp;
@@ -25,7 +26,7 @@ mod ui;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | postgres [--short] [CASE…] | python [build|bench] [--dev] [--short] [TEST…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | fuzz [--short] [TARGET…] [OPTION…] | postgres [--short] [CASE…] | python [build|bench] [--dev] [--short] [TEST…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +47,7 @@ fn main() -> Result<()> {
         ["faults", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
             faults::run(faults::Size::Full, cases)
         }
+        ["fuzz", rest @ ..] => fuzz::run(rest),
         ["postgres", "--short", cases @ ..] => postgres::run(faults::Size::Short, cases),
         ["postgres", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
             postgres::run(faults::Size::Full, cases)

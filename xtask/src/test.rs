@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::shell::{cargo, read_output, root, run_program};
 use crate::{
-    agents, architecture, bench, deny, faults, handover, mcp, postgres, python, search, setup, survival, ui,
+    agents, architecture, bench, deny, faults, fuzz, handover, mcp, postgres, python, search, setup,
+    survival, ui,
 };
 
 pub fn run(size: faults::Size) -> Result<()> {
@@ -35,6 +36,9 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("features", features)?;
     step("api", architecture::api::run)?;
     step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
+    step("fuzz", || {
+        if is_full { fuzz::run_short().and_then(|()| fuzz::run_in_full_test()) } else { fuzz::run_short() }
+    })?;
     step("tests on PostgreSQL", || tests_on_postgres(is_full))?;
     step("faults", || faults::run(size, &[]))?;
     step("faults of PostgreSQL", || postgres::run(size, &[]))?;
@@ -53,7 +57,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 20 } else { 18 };
+    let steps = if is_full { 21 } else { 19 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }
@@ -119,7 +123,7 @@ fn end_to_end_tests() -> Result<PathBuf> {
 /// Packages every published crate as `cargo publish` does, without the verification build.
 fn package() -> Result<()> {
     // The Python package is published instead of its crate.
-    let without = ["--exclude", "xtask", "--exclude", "milepost-py"];
+    let without = ["--exclude", "xtask", "--exclude", "milepost-py", "--exclude", "milepost-fuzz"];
     let args = ["package", "--quiet", "--workspace", "--allow-dirty", "--no-verify"];
     run_program(cargo().args(args).args(without))
 }

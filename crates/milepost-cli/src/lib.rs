@@ -13,6 +13,8 @@ mod error_advice;
 mod handover;
 mod hook;
 mod input;
+#[cfg(feature = "internal")]
+pub mod internal;
 mod parse_error;
 mod present;
 mod project;

@@ -41,7 +41,7 @@ pub mod engine {
     pub use crate::engine::files::RestorePointQuery;
     pub use crate::engine::lineage::{LineageRow, ParentLink, lineage};
     pub use crate::engine::outbox::{DeliveryReport, Outbox, PendingSave, PendingState, QueuedSave};
-    pub use crate::engine::pointer::Pointer;
+    pub use crate::engine::pointer::{Pointer, PointerUpdate};
     pub use crate::engine::resume::{ContinueOptions, ContinuedRun, ResumeCandidate, RunAssessment};
     pub use crate::engine::run_groups::{AssessedRun, RunGroups};
     pub use crate::engine::run_options::{RunLocation, RunOptions};
@@ -55,6 +55,11 @@ pub mod engine {
 /// Atomic file writes and size-limited file reads.
 pub mod fs {
     pub use crate::fs::*;
+}
+
+/// Parsers of what git prints.
+pub mod git {
+    pub use crate::capture::{read_git_changes, read_git_status};
 }
 
 /// Format detection, and the patch that a bundle can contain.
@@ -131,6 +136,14 @@ pub mod store {
 /// Snapshots of files: how they are taken, and what they contain.
 pub mod snapshot {
     pub use crate::snapshot::{FileContent, Manifest, ManifestEntry, restore_folder};
+}
+
+/// The tables of threads' values.
+pub mod threads {
+    pub use crate::threads::SplitValue;
+    pub use crate::threads::table::{
+        EncodedValues, FindEarlier, ReadChunk, TableError, ValueReader, chunks_of, encode, small_values,
+    };
 }
 
 /// Timers, due times and the changes that trigger a checkpoint.

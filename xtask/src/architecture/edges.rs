@@ -11,12 +11,17 @@ use super::Tree;
 use crate::shell::{cargo, read_output};
 
 /// A workspace crate, the workspace crates it may depend on, and those that only its tests may use.
-const CRATES: [(&str, &[&str], &[&str]); 7] = [
+const CRATES: [(&str, &[&str], &[&str]); 8] = [
     ("milepost", &[], &["milepost-testkit"]),
     (
         "milepost-cli",
         &["milepost", "milepost-mcp", "milepost-postgres", "milepost-ui"],
         &["milepost-testkit"],
+    ),
+    (
+        "milepost-fuzz",
+        &["milepost", "milepost-cli", "milepost-mcp", "milepost-postgres", "milepost-testkit"],
+        &[],
     ),
     ("milepost-mcp", &["milepost"], &[]),
     ("milepost-postgres", &["milepost"], &["milepost-testkit"]),
@@ -159,6 +164,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "seal",
             "snapshot",
             "store",
+            "threads",
             "trigger",
             "trust",
         ],
@@ -170,7 +176,7 @@ const COMMAND_LINE: &str = "crates/milepost-cli/src/";
 /// A module of the command line and the modules it may use. Agents and supervision do not depend on commands.
 /// Configuration does not depend on stores or presentation.
 const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
-    ("agents", &[]),
+    ("agents", &["internal::SettingsRoundTrip"]),
     ("cli", &["command", "completion", "config", "context", "error", "parse_error", "present"]),
     (
         "command",
@@ -198,6 +204,7 @@ const COMMAND_LINE_MODULES: &[(&str, &[&str])] = &[
     ("handover", &["context", "error", "present"]),
     ("hook", &["agents", "cli", "command", "config", "context", "error", "handover", "present"]),
     ("input", &["config", "error"]),
+    ("internal", &["agents", "config"]),
     ("lib", &["cli", "project"]),
     ("main", &[]),
     ("parse_error", &["cli", "error"]),

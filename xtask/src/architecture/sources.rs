@@ -33,14 +33,16 @@ const UNSAFE: [&str; 4] = [
     concat!("unsa", "fe extern"),
 ];
 
-/// Rust's Debug output, which does not belong in messages to users. The testkit is exempt: programmers read
-/// its messages.
+/// Rust's Debug output, which does not belong in messages to users. The testkit and the fuzz targets are exempt:
+/// programmers read their messages.
 const DEBUG: [&str; 2] = [concat!(":?", "}"), concat!(":#?", "}")];
 
 /// The code that starts git, and the only file that may contain it. That file prevents git from running
 /// programs that a repository configures.
 const GIT: &str = "Command::new(\"git\")";
 const GIT_FILE: &str = "crates/milepost/src/git/mod.rs";
+
+const FOR_PROGRAMMERS: [&str; 2] = ["crates/milepost-testkit/", "crates/milepost-fuzz/"];
 
 /// Machine-specific paths, and settings that name a registry.
 const MACHINE: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
@@ -68,7 +70,8 @@ pub fn check(tree: &Tree) -> Result<Vec<String>> {
             if module && !is_test && file != GIT_FILE && line.contains(GIT) {
                 violations.push(format!("{at}: only {GIT_FILE} may run git"));
             }
-            let for_people = module && !is_test && !file.starts_with("crates/milepost-testkit/");
+            let for_people =
+                module && !is_test && !FOR_PROGRAMMERS.iter().any(|folder| file.starts_with(folder));
             if for_people && DEBUG.iter().any(|form| line.contains(form)) {
                 violations.push(format!("{at}: Debug output in a message; use Display"));
             }

@@ -176,6 +176,12 @@ impl Config {
         Self::load_from(&Global::default(), folder, environment)
     }
 
+    /// Loads the settings of a project with a user's file, without flags and the environment.
+    #[cfg(feature = "internal")]
+    pub(crate) fn load_files(folder: &Path, user_file: Option<PathBuf>) -> Result<Self> {
+        Self::load_from(&Global::default(), folder, Environment { user_file, ..Environment::default() })
+    }
+
     fn load_from(global: &Global, folder: &Path, environment: Environment) -> Result<Self> {
         let paths = ProjectPaths::find(folder).map_err(Error::file(folder, "read"))?;
         let file = paths.config.clone();

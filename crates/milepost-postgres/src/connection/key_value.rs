@@ -11,7 +11,9 @@ pub(super) fn parse(text: &str, options: &mut Options) -> Result<(), SettingsErr
         let end = rest.find(|c: char| c == '=' || is_blank(c)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(end);
         let after = after.trim_start_matches(is_blank);
-        let Some(after) = after.strip_prefix('=') else {
+        // Other text before a `=` is no name. It may be a URL with a password and a misspelled scheme.
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        let Some(after) = after.strip_prefix('=').filter(|_| is_name) else {
             return Err(SettingsError::NotKeyValue { after: before.to_owned() });
         };
         let (value, after) = value(after.trim_start_matches(is_blank))
@@ -90,6 +92,10 @@ mod tests {
         for (text, expected) in [
             ("nonsense", "the connection string is neither a URL nor a list of `option=value`"),
             ("host=a nonsense", "the connection string has a word without a value after `host`"),
+            (
+                "postgress://u:secret@h/d?sslmode=require",
+                "the connection string is neither a URL nor a list of `option=value`",
+            ),
             ("host=a hots=b", "unknown connection option `hots`"),
             ("host='a", "the quote in the value of `host` is not closed"),
             ("password=top secret", "the connection string has a word without a value after `password`"),

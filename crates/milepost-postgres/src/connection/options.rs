@@ -77,6 +77,9 @@ pub(super) struct Options(BTreeMap<&'static str, String>);
 impl Options {
     /// Reads a connection string and completes it from the service file and the environment.
     pub(super) fn collect(text: &str, environment: &Environment) -> Result<Self, SettingsError> {
+        if text.contains('\0') {
+            return Err(SettingsError::ZeroByte);
+        }
         let mut options = Self::default();
         if url::is_url(text) {
             url::parse(text, &mut options)?;

@@ -53,6 +53,9 @@ pub enum SettingsError {
         /// The option before the word that is not one.
         after: String,
     },
+    /// A zero byte, which no value of libpq can contain.
+    #[error("the connection string contains a zero byte")]
+    ZeroByte,
     /// A quote that is not closed.
     #[error("the quote in the value of `{option}` is not closed")]
     UnterminatedQuote {

@@ -270,7 +270,7 @@ impl StatusOutput {
         let facts = &mut status.facts;
         if detached {
             let head = facts.head.as_deref().unwrap_or_default();
-            facts.branch = Some(format!("(detached at {})", &head[..head.len().min(12)]));
+            facts.branch = Some(format!("(detached at {})", &head[..head.floor_char_boundary(12)]));
         }
         for list in [&mut facts.modified, &mut facts.staged, &mut facts.untracked] {
             list.sort_unstable();
@@ -366,9 +366,33 @@ fn read_committed_paths(out: &mut dyn BufRead, mapping: &PathMapping) -> io::Res
     Ok((found, left_out))
 }
 
+/// Parses the output of `git status --porcelain=v2 -z` in a worktree, for fuzzing. Keeps at most `max_paths` paths.
+#[cfg(feature = "internal")]
+pub fn read_git_status(
+    mut output: &[u8],
+    worktree: &Path,
+    max_paths: usize,
+) -> io::Result<(GitFacts, Vec<ChangedPath>)> {
+    let mapping = PathMapping {
+        worktree: worktree.to_owned(),
+        root: worktree.to_owned(),
+        store: StorePaths::of(None),
+        max_paths,
+    };
+    StatusOutput::read(&mut output, mapping).map(|status| (status.facts, status.changed))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "internal")]
+    #[test]
+    fn a_commit_that_is_no_object_name_is_cut_between_characters() {
+        let status = "# branch.oid aéééééé\0# branch.head (detached)\0";
+        let (facts, _) = read_git_status(status.as_bytes(), Path::new("/p"), 1).unwrap();
+        assert_eq!(facts.branch.as_deref(), Some("(detached at aééééé)"));
+    }
 
     #[test]
     fn a_path_without_end_is_cut_off() {

@@ -19,9 +19,13 @@ use std::time::{Duration, Instant};
 
 pub use file_options::{EndedTool, FileLimits, SnapshotOptions};
 pub(crate) use git::EMPTY_TREE_IDS;
+#[cfg(feature = "internal")]
+pub use git::read_git_status;
 pub use git::{ChangedPath, GitObject};
 pub use memory::{PeakWatch, Process};
 pub use project::project_facts;
+#[cfg(feature = "internal")]
+pub use project::read_git_changes;
 pub use reference::file_reference;
 pub use tracked::is_tracked;
 

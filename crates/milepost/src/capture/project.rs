@@ -103,6 +103,12 @@ fn parse_changes(text: &str) -> Vec<FileChange> {
     changes
 }
 
+/// Parses the output of `git diff --name-status -z`, for fuzzing.
+#[cfg(feature = "internal")]
+pub fn read_git_changes(output: &str) -> Vec<FileChange> {
+    parse_changes(output)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

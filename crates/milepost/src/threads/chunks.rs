@@ -39,7 +39,7 @@ const fn longest(average: usize) -> usize {
 
 /// A value that was split, so that a later version of it need not be split from its start.
 #[derive(Debug)]
-pub(crate) struct SplitValue {
+pub struct SplitValue {
     value: Vec<u8>,
     /// Where each chunk ends, counted from the end of the head, and the id of its blob.
     chunks: Vec<(usize, BlobId)>,
@@ -47,12 +47,12 @@ pub(crate) struct SplitValue {
 
 impl SplitValue {
     /// A value with the ends and the ids of its chunks.
-    pub(crate) fn new(value: Vec<u8>, chunks: Vec<(usize, BlobId)>) -> Self {
+    pub fn new(value: Vec<u8>, chunks: Vec<(usize, BlobId)>) -> Self {
         Self { value, chunks }
     }
 
     /// Number of bytes of the value.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.value.len()
     }
 

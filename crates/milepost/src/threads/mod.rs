@@ -11,7 +11,7 @@ pub(crate) mod table;
 mod types;
 
 #[cfg(feature = "threads")]
-pub(crate) use chunks::SplitValue;
+pub use chunks::SplitValue;
 #[cfg(feature = "threads")]
 pub use encryption::ThreadKey;
 #[cfg(feature = "threads")]

@@ -43,12 +43,12 @@ struct Table {
 }
 
 /// Parses the table and returns its chunks.
-pub(crate) fn chunks_of(table: &str) -> Result<Vec<BlobId>, String> {
+pub fn chunks_of(table: &str) -> Result<Vec<BlobId>, String> {
     parse(table).map(|table| table.chunks)
 }
 
 /// The small values in a table that is not encrypted, and the starts of the others.
-pub(crate) fn small_values(table: &str) -> Vec<Vec<u8>> {
+pub fn small_values(table: &str) -> Vec<Vec<u8>> {
     fn collect(value: &serde_json::Value, found: &mut Vec<Vec<u8>>) {
         let serde_json::Value::Object(members) = value else { return };
         match members.get("start").and_then(serde_json::Value::as_str) {
@@ -99,23 +99,23 @@ struct StoredValue {
 /// The values of a checkpoint as they are stored.
 #[cfg(feature = "threads")]
 #[derive(Debug)]
-pub(crate) struct EncodedValues {
+pub struct EncodedValues {
     /// The table.
-    pub(crate) table: RawJson,
+    pub table: RawJson,
     /// The chunks, each once, as they are stored. Without the bytes of chunks that the earlier version of a value also
     /// has.
-    pub(crate) chunks: Vec<(BlobId, Option<Vec<u8>>)>,
+    pub chunks: Vec<(BlobId, Option<Vec<u8>>)>,
     /// The values that were split, by name.
-    pub(crate) split: Vec<(String, SplitValue)>,
+    pub split: Vec<(String, SplitValue)>,
 }
 
 /// Returns the earlier version of the value with a name, if it is known.
 #[cfg(feature = "threads")]
-pub(crate) type FindEarlier<'a> = dyn Fn(&str) -> Option<Arc<SplitValue>> + 'a;
+pub type FindEarlier<'a> = dyn Fn(&str) -> Option<Arc<SplitValue>> + 'a;
 
 /// Encodes the values of a checkpoint. `context` is bound to an encrypted table: only the same context decrypts it.
 #[cfg(feature = "threads")]
-pub(crate) fn encode(
+pub fn encode(
     checkpoint: &NewThreadCheckpoint,
     key: Option<&ThreadKey>,
     context: &str,
@@ -224,7 +224,7 @@ impl ChunkList<'_> {
 /// Why a table cannot be read.
 #[cfg(feature = "threads")]
 #[derive(Debug)]
-pub(crate) enum TableError {
+pub enum TableError {
     /// The content is not a table, or was changed.
     Damaged(String),
     /// It is encrypted with another key, or there is no key.
@@ -234,19 +234,19 @@ pub(crate) enum TableError {
 /// Reads the values of one checkpoint.
 #[cfg(feature = "threads")]
 #[derive(Debug)]
-pub(crate) struct ValueReader {
+pub struct ValueReader {
     content: Content,
     chunks: Vec<BlobId>,
 }
 
 /// Reads one chunk, as it is stored.
 #[cfg(feature = "threads")]
-pub(crate) type ReadChunk<'a, E> = dyn FnMut(&BlobId) -> Result<Arc<[u8]>, E> + 'a;
+pub type ReadChunk<'a, E> = dyn FnMut(&BlobId) -> Result<Arc<[u8]>, E> + 'a;
 
 #[cfg(feature = "threads")]
 impl ValueReader {
     /// Parses a table, and decrypts it if it is encrypted.
-    pub(crate) fn open(table: &str, key: Option<&ThreadKey>, context: &str) -> Result<Self, TableError> {
+    pub fn open(table: &str, key: Option<&ThreadKey>, context: &str) -> Result<Self, TableError> {
         let damaged = |why: serde_json::Error| TableError::Damaged(why.to_string());
         let Table { chunks, content, key: key_id, encrypted, .. } =
             parse(table).map_err(TableError::Damaged)?;
@@ -269,7 +269,7 @@ impl ValueReader {
     }
 
     /// The same values as the checkpoint of another thread. The chunks stay as they are.
-    pub(crate) fn for_thread(
+    pub fn for_thread(
         mut self,
         thread: &str,
         key: Option<&ThreadKey>,
@@ -281,32 +281,32 @@ impl ValueReader {
     }
 
     /// The id of the thread.
-    pub(crate) fn thread(&self) -> &str {
+    pub fn thread(&self) -> &str {
         &self.content.thread
     }
 
     /// The names of values that are computed from an ancestor's value.
-    pub(crate) fn derived(&self) -> &[String] {
+    pub fn derived(&self) -> &[String] {
         &self.content.derived
     }
 
     /// Whether the checkpoint contains a value.
-    pub(crate) fn has_value(&self, name: &str) -> bool {
+    pub fn has_value(&self, name: &str) -> bool {
         self.content.values.contains_key(name)
     }
 
     /// The chunks of all values.
-    pub(crate) fn chunks(&self) -> &[BlobId] {
+    pub fn chunks(&self) -> &[BlobId] {
         &self.chunks
     }
 
     /// The names of all values.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.content.values.keys().map(String::as_str)
     }
 
     /// Reads the checkpoint without its values.
-    pub(crate) fn checkpoint<E: From<String>>(
+    pub fn checkpoint<E: From<String>>(
         &self,
         key: Option<&ThreadKey>,
         read: &mut ReadChunk<'_, E>,
@@ -315,7 +315,7 @@ impl ValueReader {
     }
 
     /// Reads the metadata.
-    pub(crate) fn metadata<E: From<String>>(
+    pub fn metadata<E: From<String>>(
         &self,
         key: Option<&ThreadKey>,
         read: &mut ReadChunk<'_, E>,
@@ -324,7 +324,7 @@ impl ValueReader {
     }
 
     /// Reads a value; returns `None` if the checkpoint does not contain it.
-    pub(crate) fn value<E: From<String>>(
+    pub fn value<E: From<String>>(
         &self,
         name: &str,
         key: Option<&ThreadKey>,

@@ -39,3 +39,18 @@ impl Target {
         Self { path, content }
     }
 }
+
+/// Installs Milepost into the text of a settings file, twice, and uninstalls it. `None` if the text is refused.
+#[cfg(feature = "internal")]
+pub(crate) fn settings_round_trip(target: &Target, text: &str) -> Option<crate::internal::SettingsRoundTrip> {
+    let content = &target.content;
+    if matches!(content, Content::OwnFile { .. }) {
+        return None;
+    }
+    let mut prior = content::PriorState::default();
+    let had_parts = content.install_state(Some(text)).ok()?.iter().any(|(_, state)| state.is_installed());
+    let installed = content.install(Some(text), &mut prior).ok()?;
+    let installed_again = content.install(Some(&installed), &mut prior).ok()?;
+    let (uninstalled, _) = content.uninstall(&installed, &prior).ok()?;
+    Some(crate::internal::SettingsRoundTrip { installed, installed_again, uninstalled, had_parts })
+}

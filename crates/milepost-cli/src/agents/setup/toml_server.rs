@@ -12,7 +12,8 @@ const HEADER: &str = "[mcp_servers.milepost]";
 const BODY: [&str; 2] = ["command = \"milepost\"", "args = [\"mcp\"]"];
 
 fn parse(text: &str) -> Result<Table, Refusal> {
-    text.trim_start_matches('\u{feff}').parse().map_err(|e: toml::de::Error| {
+    let text = text.trim_start_matches('\u{feff}');
+    text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
         Refusal::new(&format!("line {line}: {}", e.message()))
     })
@@ -144,6 +145,14 @@ mod tests {
             assert!(matches!(install_state(&installed), Ok(InstallState::Current)), "{installed}");
             assert_eq!(install(&installed).unwrap(), installed);
             assert_eq!(uninstall(&installed).unwrap(), text, "{installed}");
+        }
+    }
+
+    #[test]
+    fn an_error_after_a_byte_order_mark_is_located() {
+        for text in ["\u{feff}[m{", "\u{feff}\u{feff}a"] {
+            let Refusal(why) = install(text).unwrap_err();
+            assert!(why.starts_with("line 1: "), "{why}");
         }
     }
 

@@ -1,0 +1,7 @@
+//! Runs the target `checkpoint` with libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| milepost_fuzz::find_target("checkpoint")
+    .expect("a known target")
+    .check(data));
