@@ -163,7 +163,7 @@ fn a_damaged_end_is_replayed() {
         let store = open(dir.path());
         let tail = store.read_tail(&r).unwrap();
         assert_eq!(tail.is_some(), cut == 1, "only the newline may be damaged");
-        assert!(!tail.is_some_and(|tail| !tail.base.end.open));
+        assert!(tail.is_none_or(|tail| tail.base.end.open));
     }
     // A line that was never acknowledged.
     let mut longer = log.clone();
