@@ -1,0 +1,259 @@
+//! Measurements on open stores: durable saves and reads, growth to 100,000 checkpoints, and memory.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::report::{Table, TableRow, Unit};
+use super::systems::{System, Tools};
+use super::worker::{Worker, interleave};
+use crate::bench::chart::{Line, Owner, Panel};
+use crate::bench::measure::{Sample, Work, folder};
+
+/// All systems whose worker stays alive, in the order of the tables.
+const ALL: [System; 11] = [
+    System::Floor,
+    System::Milepost,
+    System::MilepostFiles,
+    System::PlainSqlite,
+    System::BetterSqlite,
+    System::JsonFiles,
+    System::Saver,
+    System::LangGraphSqlite,
+    System::MilepostPostgres,
+    System::SaverPostgres,
+    System::LangGraphPostgres,
+];
+
+const LIST: usize = 50;
+
+/// A row without figures.
+pub(super) fn empty_row(system: System) -> TableRow {
+    let reference = match system.owner() {
+        Owner::Milepost => Some(System::Floor),
+        _ => system.reference(),
+    };
+    TableRow {
+        name: system.name().to_owned(),
+        owner: system.owner(),
+        reference: reference.map(|system| system.name().to_owned()),
+        cells: Vec::new(),
+        note: None,
+    }
+}
+
+pub(super) fn seconds(sample: &Sample) -> Option<f64> {
+    Some(sample.median().as_secs_f64())
+}
+
+/// Saves of 4 KB and 64 KB; the newest state and a list of 50.
+pub fn saves(tools: &Tools, is_short: bool) -> Result<Table> {
+    let systems = tools.available(&ALL);
+    let mut table = Table::new(
+        "Durable save on an open store",
+        "The median time of one save of a state of which 5% changed, of reading the newest state, and of listing the \
+         newest 50 checkpoints. Each system is a process that keeps its store open. The state is passed as \
+         JSON text, to LangGraph's savers and to MilepostSaver as the parsed objects. Every save is on disk when it \
+         returns. The floor of a save is an append and an fdatasync, the floor of a read is one read of as many bytes.",
+    );
+    table.rows = systems.iter().map(|system| empty_row(*system)).collect();
+    for (size, rounds) in [(4, if is_short { 55 } else { 400 }), (64, if is_short { 10 } else { 200 })] {
+        let folder = folder()?;
+        let (mut workers, _places) = tools.start_all(&systems, folder.path())?;
+        let mut states = States::new(size * 1024);
+        // The first saves create files and prepare statements.
+        for _ in 0..5 {
+            let state = states.next();
+            interleave(&mut workers, 1, |worker, _| worker.save("bench", &state))?;
+        }
+        let saved = interleave_states(&mut workers, rounds, &mut states)?;
+        add_column(&mut table, &format!("save, {size} KB"), &saved);
+        if size == 4 {
+            let rounds = rounds / 2;
+            let latest = interleave(&mut workers, rounds, |worker, _| worker.latest())?;
+            add_column(&mut table, "latest, 4 KB", &latest);
+            let listed = interleave(&mut workers, rounds, |worker, _| worker.list(LIST))?;
+            add_column(&mut table, "list of 50", &listed);
+        }
+        for worker in workers {
+            worker.close()?;
+        }
+    }
+    forget_list_of_floor(&mut table);
+    Ok(table)
+}
+
+/// The floor has no list.
+fn forget_list_of_floor(table: &mut Table) {
+    let Some(column) = table.columns.iter().position(|(name, _)| name == "list of 50") else { return };
+    for row in table.rows.iter_mut().filter(|row| row.owner == Owner::Floor) {
+        row.cells[column] = None;
+    }
+}
+
+fn add_column(table: &mut Table, name: &str, samples: &[Sample]) {
+    table.columns.push((name.to_owned(), Unit::Seconds));
+    for (row, sample) in table.rows.iter_mut().zip(samples) {
+        row.cells.push(seconds(sample));
+    }
+}
+
+/// States of which 5% change at each step.
+pub(super) struct States {
+    work: Work,
+    /// The number of bytes that have changed so far.
+    pub changed: usize,
+}
+
+impl States {
+    pub fn new(bytes: usize) -> Self {
+        Self { work: Work::new(bytes), changed: 0 }
+    }
+
+    pub fn next(&mut self) -> String {
+        self.changed += self.work.step(0.05);
+        self.work.json()
+    }
+}
+
+/// Saves the same states with every worker.
+pub(super) fn interleave_states(
+    workers: &mut [Worker],
+    rounds: usize,
+    states: &mut States,
+) -> Result<Vec<Sample>> {
+    let (mut current, mut state) = (usize::MAX, String::new());
+    interleave(workers, rounds, |worker, round| {
+        if round != current {
+            (current, state) = (round, states.next());
+        }
+        worker.save("bench", &state)
+    })
+}
+
+const GROWING: [System; 7] = [
+    System::Floor,
+    System::Milepost,
+    System::MilepostFiles,
+    System::PlainSqlite,
+    System::BetterSqlite,
+    System::JsonFiles,
+    System::LangGraphSqlite,
+];
+/// The file store writes and syncs one file per checkpoint, so filling it further takes too long.
+const MOST_FILES: usize = 10_000;
+
+/// Saves and reads with more and more checkpoints in one run.
+pub fn growth(tools: &Tools, is_short: bool) -> Result<(Vec<Table>, Vec<Panel>)> {
+    let counts: &[usize] = if is_short { &[1, 100, 1_000] } else { &[1, 1_000, 10_000, 100_000] };
+    let rounds = if is_short { 5 } else { 60 };
+    let mut systems = tools.available(&GROWING);
+    let mut tables = [
+        Table::new(
+            "Growth: save",
+            "The median time of a save of 1 KB with more and more checkpoints in one run. The stores are filled in large \
+             transactions, JSON files without syncing them. LangGraph's saver is filled through its own tables and is \
+             compared with Milepost on SQLite.",
+        ),
+        Table::new("Growth: latest", "From the same stores: reading the newest state."),
+        Table::new("Growth: list", "From the same stores: a list of the newest 50, or of the only one."),
+    ];
+    for table in &mut tables {
+        table.rows = systems.iter().map(|system| growth_row(*system)).collect();
+    }
+    let mut panels = ["save", "latest", "list"].map(|name| panel(name, &systems));
+    let folder = folder()?;
+    let (mut workers, _places) = tools.start_all(&systems, folder.path())?;
+    let mut states = States::new(1024);
+    let mut present = 0;
+    for &count in counts {
+        if count > MOST_FILES
+            && let Some(n) = systems.iter().position(|system| *system == System::MilepostFiles)
+        {
+            systems.remove(n);
+            workers.remove(n).close()?;
+        }
+        let state = states.next();
+        for worker in &mut workers {
+            worker.fill(count - present, &state)?;
+        }
+        // Reads come first, because saves add checkpoints.
+        let latest = interleave(&mut workers, rounds, |worker, _| worker.latest())?;
+        let listed = interleave(&mut workers, rounds, |worker, _| worker.list(LIST.min(count)))?;
+        let saved = interleave_states(&mut workers, rounds, &mut states)?;
+        present = count + rounds;
+        let samples = [saved, latest, listed];
+        for ((samples, panel), table) in samples.iter().zip(&mut panels).zip(&mut tables) {
+            table.columns.push((super::thousands(count), Unit::Seconds));
+            for row in &mut table.rows {
+                let which = systems.iter().position(|system| system.name() == row.name);
+                let is_list_of_floor = row.owner == Owner::Floor && panel.heading == "list";
+                let value = which.filter(|_| !is_list_of_floor).and_then(|n| seconds(&samples[n]));
+                row.cells.push(value);
+                if let (Some(value), Some(line)) =
+                    (value, panel.lines.iter_mut().find(|line| line.name == row.name))
+                {
+                    line.points.push((count as f64, value * 1e3));
+                }
+            }
+        }
+    }
+    for worker in workers {
+        worker.close()?;
+    }
+    Ok((tables.into(), panels.into()))
+}
+
+/// All systems are compared with Milepost on SQLite, since no saver for LangGraph of Milepost takes part.
+fn growth_row(system: System) -> TableRow {
+    let mut row = empty_row(system);
+    if row.owner == Owner::Peer {
+        row.reference = Some(System::Milepost.name().to_owned());
+    }
+    if system == System::MilepostFiles {
+        let most = super::thousands(MOST_FILES);
+        row.note = Some(format!("measured up to {most}, because it syncs one file per checkpoint"));
+    }
+    row
+}
+
+fn panel(heading: &str, systems: &[System]) -> Panel {
+    let line =
+        |system: &System| Line { name: system.name().to_owned(), points: Vec::new(), owner: system.owner() };
+    Panel { heading: heading.to_owned(), lines: systems.iter().map(line).collect() }
+}
+
+/// The memory of a process after opening its store, and its peak during many saves.
+pub fn memory(tools: &Tools, is_short: bool) -> Result<Table> {
+    let count = if is_short { 200 } else { 10_000 };
+    let systems = tools.available(&ALL);
+    let mut table = Table::new(
+        "Memory",
+        format!(
+            "The resident memory of the process that saves, with its runtime and libraries: after opening the store, \
+             and the peak during {} saves of 4 KB. Memory of a PostgreSQL server is not included.",
+            super::thousands(count)
+        ),
+    );
+    table.columns = vec![("after opening".to_owned(), Unit::Bytes), ("peak".to_owned(), Unit::Bytes)];
+    let mut states = States::new(4096);
+    let states: Vec<String> = (0..32).map(|_| states.next()).collect();
+    let command = json!({"do": "repeat", "count": count, "states": states});
+    let folder = folder()?;
+    let measure = |system: System, folder: &Path| -> Result<TableRow> {
+        let place = tools.place(system, folder)?;
+        let mut worker = tools.start(system, &place)?;
+        worker.wait_until_ready()?;
+        let (opened, _) = worker.memory()?;
+        worker.send(&command)?;
+        worker.receive()?;
+        let (_, peak) = worker.memory()?;
+        worker.close()?;
+        let mut row = empty_row(system);
+        row.cells = vec![Some(opened as f64), Some(peak as f64)];
+        Ok(row)
+    };
+    table.rows = systems.iter().map(|system| measure(*system, folder.path())).collect::<Result<_>>()?;
+    Ok(table)
+}
