@@ -119,7 +119,7 @@ fn measure(part: &str, tools: &Tools, is_short: bool, results: &mut Results) -> 
         }
         "growth" => {
             let (mut tables, panels) = open_stores::growth(tools, is_short)?;
-            table.chart =
+            tables[0].chart =
                 Some(("bench-growth.svg", "Lines: time of an operation with more and more checkpoints"));
             let svg = chart::lines(
                 "Time of an operation with more and more checkpoints",

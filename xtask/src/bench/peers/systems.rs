@@ -11,10 +11,10 @@ use milepost_testkit::postgres::{ClusterOptions, PrivateCluster};
 
 use super::worker::Worker;
 use crate::bench::chart::Owner;
-use crate::bench::measure;
+use crate::bench::measure::packaged_binary;
 use crate::python::{self, Environment};
 use crate::shell::{is_installed, read_output, root, target};
-use crate::{dist, npm};
+use crate::npm;
 
 /// The version of better-sqlite3 that is compared.
 const BETTER_SQLITE: &str = "better-sqlite3@12.11.1";
@@ -113,8 +113,7 @@ impl Tools {
     /// Builds, installs and starts what is needed. The short form builds nothing in the release profile and downloads
     /// nothing.
     pub fn prepare(is_short: bool) -> Result<Self> {
-        let binary =
-            if is_short { measure::binary(true)? } else { measure::installed_copy(&dist::build()?)? };
+        let binary = packaged_binary(is_short)?;
         let python = if is_short { python::existing_package() } else { python::install_package()? };
         let modules = better_sqlite(is_short);
         let cluster = crate::postgres::start(ClusterOptions::new())?;
