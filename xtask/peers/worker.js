@@ -1,6 +1,6 @@
 // A system under test of `cargo xtask bench peers`: better-sqlite3 or JSON files.
 // Usage: node worker.js SYSTEM PLACE. Reads one command as JSON per line and answers each with one line, which contains
-// the time that the operation took.
+// the time of each operation in nanoseconds.
 "use strict";
 
 const { open } = require("./stores.js");
@@ -11,6 +11,12 @@ function timed(call) {
   const start = process.hrtime.bigint();
   const result = call();
   return { ns: Number(process.hrtime.bigint() - start), result };
+}
+
+/** Reads some times; `count` is the length of the result. */
+function read(count, call) {
+  const reads = Array.from({ length: count }, () => timed(call));
+  return { times: reads.map(({ ns }) => ns), count: reads[0].result.length };
 }
 
 function repeat(run, { states, ms = 3_600_000, count = Infinity }) {
@@ -26,36 +32,35 @@ function repeat(run, { states, ms = 3_600_000, count = Infinity }) {
       failed++;
     }
   }
-  return { ns: times.reduce((sum, time) => sum + time, 0), times, failed };
+  return { times, failed };
 }
 
 function answer(command) {
   const run = command.run ?? "bench";
   switch (command.do) {
     case "save":
-      return { ns: timed(() => store.save(run, command.state)).ns };
-    case "latest": {
-      const { ns, result } = timed(() => store.latest(run));
-      return { ns, count: result.length };
-    }
-    case "list": {
-      const { ns, result } = timed(() => store.list(run, command.limit));
-      return { ns, count: result.length };
-    }
+      return { times: [timed(() => store.save(run, command.state)).ns] };
+    case "latest":
+      return read(command.count, () => store.latest(run));
+    case "list":
+      return read(command.count, () => store.list(run, command.limit));
     case "fill":
-      return { ns: timed(() => store.fill(run, command.count, command.state)).ns };
+      store.fill(run, command.count, command.state);
+      return {};
     case "repeat":
       return repeat(run, command);
     case "keep":
-      return { ns: timed(() => store.keep(run, command.count)).ns };
+      store.keep(run, command.count);
+      return {};
     case "close":
-      return { ns: timed(() => store.close()).ns };
+      store.close();
+      return {};
     default:
       throw new Error(`unknown command ${command.do}`);
   }
 }
 
-process.stdout.write('{"ns":0}\n');
+process.stdout.write("{}\n");
 let rest = "";
 process.stdin.setEncoding("utf8");
 process.stdin.on("data", (chunk) => {

@@ -1,7 +1,7 @@
 """A system under test of `cargo xtask bench peers`: LangGraph's savers and MilepostSaver.
 
 Usage: worker.py SYSTEM PLACE. Reads one command as JSON per line and answers each with one line, which contains the
-time that the operation took.
+time of each operation in nanoseconds.
 """
 
 from __future__ import annotations
@@ -109,25 +109,26 @@ def answer(threads: Threads, resource: Any, command: dict[str, Any]) -> dict[str
     config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
     match command["do"]:
         case "save":
-            return {"ns": threads.save(thread, json.loads(command["state"]))}
+            return {"times": [threads.save(thread, json.loads(command["state"]))]}
         case "latest":
-            took, found = timed(lambda: saver.get_tuple(config))
-            return {"ns": took, "count": len(found.checkpoint["channel_values"])}
+            reads = [timed(lambda: saver.get_tuple(config)) for _ in range(command["count"])]
+            return {"times": [took for took, _ in reads], "count": len(reads[0][1].checkpoint["channel_values"])}
         case "list":
-            took, listed = timed(lambda: list(saver.list(config, limit=command["limit"])))
-            return {"ns": took, "count": len(listed)}
+            limit = command["limit"]
+            reads = [timed(lambda: list(saver.list(config, limit=limit))) for _ in range(command["count"])]
+            return {"times": [took for took, _ in reads], "count": len(reads[0][1])}
         case "fill":
             threads.fill(thread, command["count"], json.loads(command["state"]))
         case "repeat":
             return repeat(threads, thread, command)
         case "delete":
-            took, _ = timed(lambda: [saver.delete_thread(run) for run in command["runs"]])
-            return {"ns": took}
+            for run in command["runs"]:
+                saver.delete_thread(run)
         case "close":
             resource.close()
         case other:
             raise ValueError(f"unknown command {other}")
-    return {"ns": 0}
+    return {}
 
 
 def repeat(threads: Threads, thread: str, command: dict[str, Any]) -> dict[str, Any]:
@@ -142,13 +143,13 @@ def repeat(threads: Threads, thread: str, command: dict[str, Any]) -> dict[str, 
             if "locked" not in str(error) and "busy" not in str(error):
                 raise
             failed += 1
-    return {"ns": sum(times), "times": times, "failed": failed}
+    return {"times": times, "failed": failed}
 
 
 def main() -> None:
     saver, resource = open_saver(sys.argv[1], sys.argv[2])
     threads = Threads(saver)
-    print(json.dumps({"ns": 0}), flush=True)
+    print("{}", flush=True)
     for line in sys.stdin:
         command = json.loads(line)
         # Garbage of the parsed command is collected here, not within the operation.

@@ -27,6 +27,9 @@ const ALL: [System; 11] = [
 ];
 
 const LIST: usize = 50;
+/// The number of operations of a worker in each of its turns. After a turn of another process, the first operations
+/// find the processor's caches cold.
+const TURN: usize = 8;
 
 /// A row without figures.
 pub(super) fn empty_row(system: System) -> TableRow {
@@ -53,12 +56,12 @@ pub fn saves(tools: &Tools, is_short: bool) -> Result<Table> {
     let mut table = Table::new(
         "Durable save on an open store",
         "The median time of one save of a state of which 5% changed, of reading the newest state, and of listing the \
-         newest 50 checkpoints. Each system is a process that keeps its store open. The state is passed as \
+         newest 50 checkpoints. Each system is a process that keeps its store open and does eight operations in each turn. The state is passed as \
          JSON text, to LangGraph's savers and to MilepostSaver as the parsed objects. Every save is on disk when it \
          returns. The floor of a save is an append and an fdatasync, the floor of a read is one read of as many bytes.",
     );
     table.rows = systems.iter().map(|system| empty_row(*system)).collect();
-    for (size, rounds) in [(4, if is_short { 55 } else { 400 }), (64, if is_short { 10 } else { 200 })] {
+    for (size, turns) in [(4, if is_short { 7 } else { 60 }), (64, if is_short { 2 } else { 30 })] {
         let folder = folder()?;
         let (mut workers, _places) = tools.start_all(&systems, folder.path())?;
         let mut states = States::new(size * 1024);
@@ -67,13 +70,12 @@ pub fn saves(tools: &Tools, is_short: bool) -> Result<Table> {
             let state = states.next();
             interleave(&mut workers, 1, |worker, _| worker.save("bench", &state))?;
         }
-        let saved = interleave_states(&mut workers, rounds, &mut states)?;
+        let saved = interleave_states(&mut workers, turns, TURN, &mut states)?;
         add_column(&mut table, &format!("save, {size} KB"), &saved);
         if size == 4 {
-            let rounds = rounds / 2;
-            let latest = interleave(&mut workers, rounds, |worker, _| worker.latest())?;
+            let latest = interleave(&mut workers, turns, |worker, _| worker.latest(TURN))?;
             add_column(&mut table, "latest, 4 KB", &latest);
-            let listed = interleave(&mut workers, rounds, |worker, _| worker.list(LIST))?;
+            let listed = interleave(&mut workers, turns, |worker, _| worker.list(TURN, LIST))?;
             add_column(&mut table, "list of 50", &listed);
         }
         for worker in workers {
@@ -117,18 +119,19 @@ impl States {
     }
 }
 
-/// Saves the same states with every worker.
+/// Saves the same states with every worker, `per_turn` of them in each turn.
 pub(super) fn interleave_states(
     workers: &mut [Worker],
-    rounds: usize,
+    turns: usize,
+    per_turn: usize,
     states: &mut States,
 ) -> Result<Vec<Sample>> {
-    let (mut current, mut state) = (usize::MAX, String::new());
-    interleave(workers, rounds, |worker, round| {
-        if round != current {
-            (current, state) = (round, states.next());
+    let (mut current, mut next) = (usize::MAX, Vec::new());
+    interleave(workers, turns, |worker, turn| {
+        if turn != current {
+            (current, next) = (turn, (0..per_turn).map(|_| states.next()).collect());
         }
-        worker.save("bench", &state)
+        worker.save_all(&next)
     })
 }
 
@@ -147,7 +150,7 @@ const MOST_FILES: usize = 10_000;
 /// Saves and reads with more and more checkpoints in one run.
 pub fn growth(tools: &Tools, is_short: bool) -> Result<(Vec<Table>, Vec<Panel>)> {
     let counts: &[usize] = if is_short { &[1, 100, 1_000] } else { &[1, 1_000, 10_000, 100_000] };
-    let rounds = if is_short { 5 } else { 60 };
+    let turns = if is_short { 1 } else { 10 };
     let mut systems = tools.available(&GROWING);
     let mut tables = [
         Table::new(
@@ -179,10 +182,10 @@ pub fn growth(tools: &Tools, is_short: bool) -> Result<(Vec<Table>, Vec<Panel>)>
             worker.fill(count - present, &state)?;
         }
         // Reads come first, because saves add checkpoints.
-        let latest = interleave(&mut workers, rounds, |worker, _| worker.latest())?;
-        let listed = interleave(&mut workers, rounds, |worker, _| worker.list(LIST.min(count)))?;
-        let saved = interleave_states(&mut workers, rounds, &mut states)?;
-        present = count + rounds;
+        let latest = interleave(&mut workers, turns, |worker, _| worker.latest(TURN))?;
+        let listed = interleave(&mut workers, turns, |worker, _| worker.list(TURN, LIST.min(count)))?;
+        let saved = interleave_states(&mut workers, turns, TURN, &mut states)?;
+        present = count + turns * TURN;
         let samples = [saved, latest, listed];
         for ((samples, panel), table) in samples.iter().zip(&mut panels).zip(&mut tables) {
             table.columns.push((super::thousands(count), Unit::Seconds));

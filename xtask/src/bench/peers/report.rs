@@ -190,10 +190,10 @@ impl Bound {
     }
 }
 
-/// Bounds on how far Milepost is ahead: of each peer, in each column.
-pub fn at_least(table: &Table, columns: &[usize], limit: f64) -> Vec<Bound> {
+/// Bounds on how far Milepost is ahead: of each peer except `exempt`, in each column.
+pub fn at_least(table: &Table, columns: &[usize], limit: f64, exempt: &str) -> Vec<Bound> {
     let mut bounds = Vec::new();
-    for row in table.rows.iter().filter(|row| row.owner == Owner::Peer) {
+    for row in table.rows.iter().filter(|row| row.owner == Owner::Peer && row.name != exempt) {
         for &column in columns {
             if let Some(measured) = table.ratio(row, column) {
                 let what = format!("{}, {}: {}", table.heading, table.columns[column].0, row.name);
@@ -261,7 +261,7 @@ mod tests {
     fn more_saves_per_second_are_better() {
         let text = table(Unit::Rate, 2000.0, 500.0).markdown();
         assert!(text.contains("| other | 500/s (4.00 ×) |"), "{text}");
-        let bounds = at_least(&table(Unit::Rate, 2000.0, 500.0), &[0], 5.0);
+        let bounds = at_least(&table(Unit::Rate, 2000.0, 500.0), &[0], 5.0, "git");
         assert_eq!((bounds.len(), bounds[0].holds()), (1, false));
     }
 

@@ -71,17 +71,10 @@ pub fn run(system: &str, place: &str) -> Result<()> {
 fn execute(system: &mut dyn System, request: &Request) -> Result<Reply> {
     let run = request.run.as_deref().unwrap_or("bench");
     let count = request.count.unwrap_or_default();
-    let of = |time: Duration, count: usize| Reply { ns: time.as_nanos() as u64, count, ..Reply::default() };
     Ok(match request.verb.as_str() {
-        "save" => of(system.save(run, &request.state)?, 0),
-        "latest" => {
-            let (time, length) = system.latest(run)?;
-            of(time, length)
-        }
-        "list" => {
-            let (time, length) = system.list(run, request.limit)?;
-            of(time, length)
-        }
+        "save" => Reply { times: vec![nanos(system.save(run, &request.state)?)], ..Reply::default() },
+        "latest" => reads(count, || system.latest(run))?,
+        "list" => reads(count, || system.list(run, request.limit))?,
         "fill" => {
             system.fill(run, count, &request.state)?;
             Reply::default()
@@ -99,6 +92,21 @@ fn execute(system: &mut dyn System, request: &Request) -> Result<Reply> {
     })
 }
 
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
+
+/// Reads some times.
+fn reads(times: usize, mut read: impl FnMut() -> Result<(Duration, usize)>) -> Result<Reply> {
+    let mut reply = Reply::default();
+    for _ in 0..times {
+        let (time, count) = read()?;
+        reply.times.push(nanos(time));
+        reply.count = count;
+    }
+    Ok(reply)
+}
+
 /// Saves the given states in turn, for some time or a number of times.
 fn repeat(system: &mut dyn System, run: &str, request: &Request) -> Result<Reply> {
     let time = request.ms.map_or(Duration::MAX, Duration::from_millis);
@@ -106,9 +114,8 @@ fn repeat(system: &mut dyn System, run: &str, request: &Request) -> Result<Reply
     let (start, mut reply) = (Instant::now(), Reply::default());
     while start.elapsed() < time && reply.times.len() < count {
         let state = &request.states[reply.times.len() % request.states.len()];
-        reply.times.push(system.save(run, state)?.as_nanos() as u64);
+        reply.times.push(nanos(system.save(run, state)?));
     }
-    reply.ns = reply.times.iter().sum();
     Ok(reply)
 }
 

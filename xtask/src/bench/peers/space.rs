@@ -28,7 +28,8 @@ pub(super) const GIT: &str = "shadow git repository";
 
 /// Bytes on disk after 1,000 saves, per byte that changed.
 pub fn bytes(tools: &Tools, is_short: bool) -> Result<Table> {
-    let saves = if is_short { 60 } else { 1_000 };
+    let (turns, per_turn) = if is_short { (6, 10) } else { (50, 20) };
+    let saves = turns * per_turn;
     let systems = tools.available(&STORED);
     let mut table = Table::new(
         "Bytes per changed byte",
@@ -47,7 +48,7 @@ pub fn bytes(tools: &Tools, is_short: bool) -> Result<Table> {
         let (mut workers, places) = tools.start_all(&systems, folder.path())?;
         let empty = places.iter().map(|place| tools.bytes(place)).collect::<Result<Vec<_>>>()?;
         let mut states = States::new(size * 1024);
-        interleave_states(&mut workers, saves, &mut states)?;
+        interleave_states(&mut workers, turns, per_turn, &mut states)?;
         for worker in workers {
             worker.close()?;
         }

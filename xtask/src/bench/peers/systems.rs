@@ -12,9 +12,9 @@ use milepost_testkit::postgres::{ClusterOptions, PrivateCluster};
 use super::worker::Worker;
 use crate::bench::chart::Owner;
 use crate::bench::measure::packaged_binary;
+use crate::npm;
 use crate::python::{self, Environment};
 use crate::shell::{is_installed, read_output, root, target};
-use crate::npm;
 
 /// The version of better-sqlite3 that is compared.
 const BETTER_SQLITE: &str = "better-sqlite3@12.11.1";

@@ -14,14 +14,12 @@ use crate::bench::measure::Sample;
 /// The answer to a command.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
-    /// The time of the operation.
-    pub ns: u64,
+    /// The time of each operation in nanoseconds.
+    #[serde(default)]
+    pub times: Vec<u64>,
     /// The number of results of a read.
     #[serde(default)]
     pub count: usize,
-    /// The time of each save of `repeat`.
-    #[serde(default)]
-    pub times: Vec<u64>,
     /// The number of saves of `repeat` that failed because the store was busy.
     #[serde(default)]
     pub failed: usize,
@@ -71,23 +69,29 @@ impl Worker {
         self.receive()
     }
 
-    pub fn save(&mut self, run: &str, state: &str) -> Result<Duration> {
-        let reply = self.ask(&json!({"do": "save", "run": run, "state": state}))?;
-        Ok(Duration::from_nanos(reply.ns))
+    pub fn save(&mut self, run: &str, state: &str) -> Result<Vec<u64>> {
+        Ok(self.ask(&json!({"do": "save", "run": run, "state": state}))?.times)
     }
 
-    /// Reads the newest state.
-    pub fn latest(&mut self) -> Result<Duration> {
-        let reply = self.ask(&json!({"do": "latest"}))?;
+    /// Saves all these states, one after the other.
+    pub fn save_all(&mut self, states: &[String]) -> Result<Vec<u64>> {
+        let reply = self.ask(&json!({"do": "repeat", "count": states.len(), "states": states}))?;
+        ensure!(reply.failed == 0, "{} could not save", self.name);
+        Ok(reply.times)
+    }
+
+    /// Reads the newest state a number of times.
+    pub fn latest(&mut self, times: usize) -> Result<Vec<u64>> {
+        let reply = self.ask(&json!({"do": "latest", "count": times}))?;
         ensure!(reply.count > 0, "{} read an empty state", self.name);
-        Ok(Duration::from_nanos(reply.ns))
+        Ok(reply.times)
     }
 
-    /// Lists the newest checkpoints; fails if there are fewer than `limit`.
-    pub fn list(&mut self, limit: usize) -> Result<Duration> {
-        let reply = self.ask(&json!({"do": "list", "limit": limit}))?;
+    /// Lists the newest checkpoints a number of times; fails if there are fewer than `limit`.
+    pub fn list(&mut self, times: usize, limit: usize) -> Result<Vec<u64>> {
+        let reply = self.ask(&json!({"do": "list", "count": times, "limit": limit}))?;
         ensure!(reply.count == limit, "{} listed {} of {limit} checkpoints", self.name, reply.count);
-        Ok(Duration::from_nanos(reply.ns))
+        Ok(reply.times)
     }
 
     /// Adds checkpoints as fast as the system permits.
@@ -135,18 +139,20 @@ impl Drop for Worker {
     }
 }
 
-/// Calls `work` for each worker in each round. The order rotates, so that a slow phase of the machine and the effect of
+/// Calls `work` for each worker in each round, and collects the times that it returns. The order rotates, so that a slow phase of the machine and the effect of
 /// the previous worker are shared by all. Returns one sample per worker.
 pub fn interleave(
     workers: &mut [Worker],
     rounds: usize,
-    mut work: impl FnMut(&mut Worker, usize) -> Result<Duration>,
+    mut work: impl FnMut(&mut Worker, usize) -> Result<Vec<u64>>,
 ) -> Result<Vec<Sample>> {
     let mut samples = vec![Sample::default(); workers.len()];
     for round in 0..rounds {
         for n in 0..workers.len() {
             let which = (n + round) % workers.len();
-            samples[which].add(work(&mut workers[which], round)?);
+            for nanos in work(&mut workers[which], round)? {
+                samples[which].add(Duration::from_nanos(nanos));
+            }
         }
     }
     Ok(samples)

@@ -91,7 +91,7 @@ fn run(workers: &mut [Worker], ms: u64) -> Result<(Sample, f64, usize)> {
         let reply = worker.receive()?;
         failed += reply.failed;
         // A process that had to wait past the end has its own duration.
-        let seconds = (reply.ns as f64 / 1e9).max(ms as f64 / 1e3);
+        let seconds = (reply.times.iter().sum::<u64>() as f64 / 1e9).max(ms as f64 / 1e3);
         per_second += reply.times.len() as f64 / seconds;
         for ns in reply.times {
             sample.add(std::time::Duration::from_nanos(ns));
