@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail, ensure};
 use self::report::{Bound, Table, at_least};
 use self::systems::{System, Tools};
 use super::chart::{self, Group};
-use crate::shell::root;
+use crate::shell::{root, target};
 
 /// The page that `--write` changes.
 const PAGE: &str = "docs/benchmarks.md";
@@ -59,17 +59,23 @@ pub fn run(args: &[&str]) -> Result<()> {
     let mut results = Results::default();
     for part in PARTS.into_iter().filter(|part| parts.is_empty() || parts.contains(part)) {
         let begun = Instant::now();
+        let printed = results.tables.len();
         measure(part, &tools, has("--short"), &mut results)?;
+        for table in &results.tables[printed..] {
+            println!("{}", table.markdown());
+        }
         eprintln!("{part}: {:.0} s", begun.elapsed().as_secs_f64());
     }
-    let section = section(&tools, &results);
-    println!("{section}");
+    println!("{}", bounds(&results));
+    // Without --write, the charts can be looked at below the target folder.
+    let charts = if has("--write") { root().join("docs") } else { target()?.join("charts") };
+    std::fs::create_dir_all(&charts)?;
+    for (name, svg) in &results.charts {
+        let path = charts.join(name);
+        std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
+    }
     if has("--write") {
-        report::write_section(&root().join(PAGE), &section)?;
-        for (name, svg) in &results.charts {
-            let path = root().join("docs").join(name);
-            std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
-        }
+        report::write_section(&root().join(PAGE), &section(&tools, &results))?;
     }
     eprintln!("peers: {:.0} s", start.elapsed().as_secs_f64());
     let missed = results.bounds.iter().filter(|bound| !bound.holds()).count();
@@ -172,15 +178,22 @@ fn section(tools: &Tools, results: &Results) -> String {
         text.push('\n');
         text.push_str(&table.markdown());
     }
-    if !results.bounds.is_empty() {
-        text.push_str(
-            "\n### Bounds\n\n`cargo xtask bench peers --check` fails if one of these is missed. A shadow \
-             git repository is a tool for files: it is in the tables above without a bound.\n\n",
-        );
-        text.push_str("| what | measured | bound | |\n|---|---|---|---|\n");
-        for bound in &results.bounds {
-            text.push_str(&format!("{}\n", bound.markdown()));
-        }
+    text.push('\n');
+    text.push_str(&bounds(results));
+    text
+}
+
+/// The bounds of the measured parts.
+fn bounds(results: &Results) -> String {
+    if results.bounds.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "### Bounds\n\n`cargo xtask bench peers --check` fails if one of these is missed. A shadow git repository is a \
+         tool for files: it is in\nthe tables above without a bound.\n\n| what | measured | bound | |\n|---|---|---|---|\n",
+    );
+    for bound in &results.bounds {
+        text.push_str(&format!("{}\n", bound.markdown()));
     }
     text
 }

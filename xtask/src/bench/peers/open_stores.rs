@@ -1,13 +1,11 @@
 //! Measurements on open stores: durable saves and reads, growth to 100,000 checkpoints, and memory.
 
-use std::path::Path;
-
 use anyhow::Result;
 use serde_json::json;
 
 use super::report::{Table, TableRow, Unit};
 use super::systems::{System, Tools};
-use super::worker::{Worker, interleave};
+use super::worker::{SaveAll, Worker, interleave};
 use crate::bench::chart::{Line, Owner, Panel};
 use crate::bench::measure::{Sample, Work, folder};
 
@@ -126,10 +124,11 @@ pub(super) fn interleave_states(
     per_turn: usize,
     states: &mut States,
 ) -> Result<Vec<Sample>> {
-    let (mut current, mut next) = (usize::MAX, Vec::new());
+    let (mut current, mut next) = (usize::MAX, SaveAll::new(&[]));
     interleave(workers, turns, |worker, turn| {
         if turn != current {
-            (current, next) = (turn, (0..per_turn).map(|_| states.next()).collect());
+            let states: Vec<String> = (0..per_turn).map(|_| states.next()).collect();
+            (current, next) = (turn, SaveAll::new(&states));
         }
         worker.save_all(&next)
     })
@@ -244,19 +243,20 @@ pub fn memory(tools: &Tools, is_short: bool) -> Result<Table> {
     let states: Vec<String> = (0..32).map(|_| states.next()).collect();
     let command = json!({"do": "repeat", "count": count, "states": states});
     let folder = folder()?;
-    let measure = |system: System, folder: &Path| -> Result<TableRow> {
-        let place = tools.place(system, folder)?;
-        let mut worker = tools.start(system, &place)?;
-        worker.wait_until_ready()?;
-        let (opened, _) = worker.memory()?;
+    let (mut workers, _places) = tools.start_all(&systems, folder.path())?;
+    for (worker, system) in workers.iter().zip(&systems) {
+        let mut row = empty_row(*system);
+        row.cells.push(Some(worker.memory()?.0 as f64));
+        table.rows.push(row);
+    }
+    // All save at the same time, since no time is measured.
+    for worker in &mut workers {
         worker.send(&command)?;
+    }
+    for (mut worker, row) in workers.into_iter().zip(&mut table.rows) {
         worker.receive()?;
-        let (_, peak) = worker.memory()?;
+        row.cells.push(Some(worker.memory()?.1 as f64));
         worker.close()?;
-        let mut row = empty_row(system);
-        row.cells = vec![Some(opened as f64), Some(peak as f64)];
-        Ok(row)
-    };
-    table.rows = systems.iter().map(|system| measure(*system, folder.path())).collect::<Result<_>>()?;
+    }
     Ok(table)
 }

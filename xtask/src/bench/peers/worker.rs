@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench::measure::Sample;
 
@@ -23,6 +23,15 @@ pub struct Reply {
     /// The number of saves of `repeat` that failed because the store was busy.
     #[serde(default)]
     pub failed: usize,
+}
+
+/// The command that saves several states. Formatted once for all workers, because states are large.
+pub struct SaveAll(String);
+
+impl SaveAll {
+    pub fn new(states: &[String]) -> Self {
+        Self(json!({"do": "repeat", "count": states.len(), "states": states}).to_string())
+    }
 }
 
 /// A running child process.
@@ -51,7 +60,7 @@ impl Worker {
     }
 
     /// Sends a command without waiting for its answer.
-    pub fn send(&mut self, command: &Value) -> Result<()> {
+    pub fn send(&mut self, command: &impl std::fmt::Display) -> Result<()> {
         let input = self.input.as_mut().context("the worker was stopped")?;
         writeln!(input, "{command}").with_context(|| format!("the worker of {} ended", self.name))
     }
@@ -64,7 +73,7 @@ impl Worker {
         serde_json::from_str(&line).with_context(|| format!("the worker of {} answered {line:?}", self.name))
     }
 
-    fn ask(&mut self, command: &Value) -> Result<Reply> {
+    fn ask(&mut self, command: &impl std::fmt::Display) -> Result<Reply> {
         self.send(command)?;
         self.receive()
     }
@@ -73,9 +82,9 @@ impl Worker {
         Ok(self.ask(&json!({"do": "save", "run": run, "state": state}))?.times)
     }
 
-    /// Saves all these states, one after the other.
-    pub fn save_all(&mut self, states: &[String]) -> Result<Vec<u64>> {
-        let reply = self.ask(&json!({"do": "repeat", "count": states.len(), "states": states}))?;
+    /// Saves several states, one after the other.
+    pub fn save_all(&mut self, states: &SaveAll) -> Result<Vec<u64>> {
+        let reply = self.ask(&states.0)?;
         ensure!(reply.failed == 0, "{} could not save", self.name);
         Ok(reply.times)
     }
