@@ -20,6 +20,9 @@ use crate::bench::process::run_successfully;
 /// The name of the row of Milepost.
 pub const MILEPOST: &str = "milepost";
 const FLOOR: &str = "floor: a bare process";
+/// The number of processes of a program in each of its turns. After a turn of a large program, the first process finds
+/// the processor's caches cold.
+const TURN: usize = 4;
 const VERBS: [&str; 3] = ["save", "latest", "list of 50"];
 
 /// A program that is started for each operation.
@@ -191,7 +194,7 @@ pub fn whole(tools: &Tools, is_short: bool) -> Result<Table> {
          from its start to its end. This is what a script waits for that starts a program at each step. Milepost is the \
          packaged binary. The scripts are as short as they can be and do only this. The shadow repository runs \
          `git add -A && git commit`, `git show` and `git log -50` with one file. The floor is the process `true`, for a \
-         save with one fdatasync. Every save is on disk when the process ends.",
+         save with one fdatasync. Each program is started four times in a row, then the next one. Every save is on disk when the process ends.",
     );
     table.chart = Some(("bench-processes.svg", "Bars: time of a whole process that saves, reads and lists"));
     table.columns = VERBS.map(|verb| (verb.to_owned(), Unit::Seconds)).into();
@@ -203,7 +206,7 @@ pub fn whole(tools: &Tools, is_short: bool) -> Result<Table> {
         fs::File::open(&path)?.sync_all()?;
         Ok(path)
     };
-    let (before, rounds) = if is_short { (2, 2) } else { (50, 25) };
+    let (before, turns) = if is_short { (2, 1) } else { (50, 8) };
     // A process of LangGraph takes long, so its first checkpoints come from one process that stays alive.
     let mut workers = programs.iter().map(Program::worker).collect::<Result<Vec<_>>>()?;
     for n in 0..before {
@@ -222,18 +225,20 @@ pub fn whole(tools: &Tools, is_short: bool) -> Result<Table> {
     }
     let mut floor = Floor::new(folder.path())?;
     let mut samples = vec![vec![Sample::default(); programs.len()]; VERBS.len()];
-    for round in 0..rounds {
-        let input = input(before + round)?;
+    for turn in 0..turns {
+        let inputs = (0..TURN).map(|n| input(before + turn * TURN + n)).collect::<Result<Vec<_>>>()?;
         for (verb, samples) in VERBS.iter().zip(&mut samples) {
             for n in 0..programs.len() {
-                let which = (n + round) % programs.len();
-                let mut time = programs[which].run(verb, &input)?;
-                if programs[which].kind == Kind::Bare && *verb == "save" {
-                    let start = Instant::now();
-                    floor.write(&[b'x'; 4096])?;
-                    time += start.elapsed();
+                let which = (n + turn) % programs.len();
+                for input in &inputs {
+                    let mut time = programs[which].run(verb, input)?;
+                    if programs[which].kind == Kind::Bare && *verb == "save" {
+                        let start = Instant::now();
+                        floor.write(&[b'x'; 4096])?;
+                        time += start.elapsed();
+                    }
+                    samples[which].add(time);
                 }
-                samples[which].add(time);
             }
         }
     }
