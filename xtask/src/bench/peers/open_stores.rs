@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 
+use super::postgres::{MESSAGE, Messages};
 use super::report::{Table, TableRow, Unit};
 use super::systems::{System, Tools};
 use super::worker::{SaveAll, Worker, interleave};
@@ -99,21 +100,43 @@ fn add_column(table: &mut Table, name: &str, samples: &[Sample]) {
     }
 }
 
-/// States of which 5% change at each step.
+/// States that change with each save.
 pub(super) struct States {
-    work: Work,
+    kind: Kind,
     /// The number of bytes that have changed so far.
     pub changed: usize,
 }
 
+enum Kind {
+    /// 5% of the lines change.
+    Lines(Work),
+    /// One message is appended.
+    List(Messages),
+}
+
 impl States {
+    /// States of this size of which 5% change at each step.
     pub fn new(bytes: usize) -> Self {
-        Self { work: Work::new(bytes), changed: 0 }
+        Self { kind: Kind::Lines(Work::new(bytes)), changed: 0 }
+    }
+
+    /// A list, empty at first, to which each step appends a message.
+    pub fn growing() -> Self {
+        Self { kind: Kind::List(Messages::new(0, 0)), changed: 0 }
     }
 
     pub fn next(&mut self) -> String {
-        self.changed += self.work.step(0.05);
-        self.work.json()
+        match &mut self.kind {
+            Kind::Lines(work) => {
+                self.changed += work.step(0.05);
+                work.json()
+            }
+            Kind::List(messages) => {
+                self.changed += MESSAGE;
+                messages.grow();
+                messages.json()
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::bench::measure::folder;
 
 const SYSTEMS: [System; 3] = [System::MilepostPostgres, System::SaverPostgres, System::LangGraphPostgres];
 /// The length of a message.
-const MESSAGE: usize = 200;
+pub(super) const MESSAGE: usize = 200;
 /// The number of threads. Each is saved in turn.
 const THREADS: usize = 10;
 
@@ -71,13 +71,14 @@ pub fn lists(tools: &Tools, is_short: bool) -> Result<Table> {
 }
 
 /// A list of messages of text that hardly compresses.
-struct Messages {
+pub(super) struct Messages {
     messages: Vec<String>,
     seed: u64,
 }
 
 impl Messages {
-    fn new(seed: u64, length: usize) -> Self {
+    /// A list of this many bytes.
+    pub(super) fn new(seed: u64, length: usize) -> Self {
         let mut list = Self { messages: Vec::new(), seed: (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) };
         while list.messages.len() * MESSAGE < length {
             list.grow();
@@ -85,7 +86,8 @@ impl Messages {
         list
     }
 
-    fn grow(&mut self) {
+    /// Appends a message.
+    pub(super) fn grow(&mut self) {
         const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
         let mut text = String::with_capacity(MESSAGE);
         while text.len() < MESSAGE {
@@ -97,7 +99,7 @@ impl Messages {
         self.messages.push(text);
     }
 
-    fn json(&self) -> String {
+    pub(super) fn json(&self) -> String {
         format!("[\"{}\"]", self.messages.join("\",\""))
     }
 }

@@ -93,6 +93,13 @@ pub struct Place {
     data: Data,
 }
 
+impl Place {
+    /// Whether the data is in a database on the server.
+    pub fn is_database(&self) -> bool {
+        matches!(self.data, Data::Database(_))
+    }
+}
+
 enum Data {
     Folder(PathBuf),
     Database(String),
