@@ -1,5 +1,8 @@
 //! Measurement of many writers: 1 to 16 processes that save into one store at the same time, each into its own run.
 
+use std::path::Path;
+use std::time::Duration;
+
 use anyhow::Result;
 use serde_json::json;
 
@@ -25,7 +28,7 @@ const SYSTEMS: [System; 10] = [
 /// The rate of saves with each number of writers, and the 99th percentile of the time of a save.
 pub fn writers(tools: &Tools, is_short: bool) -> Result<(Table, Table)> {
     let counts: &[usize] = if is_short { &[1, 2] } else { &[1, 2, 4, 8, 16] };
-    let ms = if is_short { 100 } else { 1_000 };
+    let (turns, ms) = if is_short { (1, 100) } else { (4, 300) };
     let mut rates = Table::new(
         "Writers: saves per second",
         "1 to 16 processes save 4 KB into one store at the same time, each into its own run or thread, without pausing. \
@@ -41,42 +44,63 @@ pub fn writers(tools: &Tools, is_short: bool) -> Result<(Table, Table)> {
         slowest.columns.push((name, Unit::Seconds));
     }
     let most = counts.iter().copied().max().unwrap_or(1);
-    for system in tools.available(&SYSTEMS) {
-        let folder = folder()?;
-        let place = tools.place(system, folder.path())?;
-        let mut workers: Vec<Worker> = Vec::new();
-        for _ in 0..most {
-            workers.push(tools.start(system, &place)?);
-            // The first process creates the store.
-            if workers.len() == 1 {
-                workers[0].wait_until_ready()?;
+    let folder = folder()?;
+    let systems = tools.available(&SYSTEMS);
+    let mut groups = Vec::new();
+    for system in &systems {
+        groups.push(start(tools, *system, most, folder.path())?);
+        rates.rows.push(empty_row(*system));
+        slowest.rows.push(empty_row(*system));
+    }
+    let mut failed = vec![0; systems.len()];
+    for count in counts {
+        let mut totals: Vec<Total> = systems.iter().map(|_| Total::default()).collect();
+        for turn in 0..turns {
+            for n in 0..groups.len() {
+                let which = (n + turn) % groups.len();
+                failed[which] += run(&mut groups[which][..*count], ms, &mut totals[which])?;
             }
         }
-        for worker in &mut workers[1..] {
-            worker.wait_until_ready()?;
+        for (n, total) in totals.iter().enumerate() {
+            rates.rows[n].cells.push(Some(total.per_second / turns as f64));
+            slowest.rows[n].cells.push(Some(total.times.at(0.99).as_secs_f64()));
         }
-        let (mut rate, mut slow) = (empty_row(system), empty_row(system));
-        let mut failed = 0;
-        for count in counts {
-            let (sample, per_second, failures) = run(&mut workers[..*count], ms)?;
-            rate.cells.push(Some(per_second));
-            slow.cells.push(Some(sample.at(0.99).as_secs_f64()));
-            failed += failures;
-        }
-        if failed > 0 {
-            rate.note = Some(format!("{failed} saves failed because the database was locked for too long"));
-        }
-        rates.rows.push(rate);
-        slowest.rows.push(slow);
-        for worker in workers {
-            worker.close()?;
-        }
+    }
+    for (row, failed) in rates.rows.iter_mut().zip(failed).filter(|(_, failed)| *failed > 0) {
+        row.note = Some(format!("{failed} saves failed because the database was locked for too long"));
+    }
+    for worker in groups.into_iter().flatten() {
+        worker.close()?;
     }
     Ok((rates, slowest))
 }
 
-/// Lets the workers save for some time. Returns the times of all saves, saves per second, and the number of failures.
-fn run(workers: &mut [Worker], ms: u64) -> Result<(Sample, f64, usize)> {
+/// Starts many workers on one store.
+fn start(tools: &Tools, system: System, count: usize, folder: &Path) -> Result<Vec<Worker>> {
+    let place = tools.place(system, folder)?;
+    let mut workers: Vec<Worker> = Vec::new();
+    for n in 0..count {
+        workers.push(tools.start(system, &place)?);
+        // The first process creates the store.
+        if n == 0 {
+            workers[0].wait_until_ready()?;
+        }
+    }
+    for worker in &mut workers[1..] {
+        worker.wait_until_ready()?;
+    }
+    Ok(workers)
+}
+
+/// What the writers of a system did.
+#[derive(Default)]
+struct Total {
+    times: Sample,
+    per_second: f64,
+}
+
+/// Lets the workers save for some time. Returns the number of saves that failed.
+fn run(workers: &mut [Worker], ms: u64, total: &mut Total) -> Result<usize> {
     for (n, worker) in workers.iter_mut().enumerate() {
         let mut states = States::new(4096);
         for _ in 0..n * 11 {
@@ -86,16 +110,16 @@ fn run(workers: &mut [Worker], ms: u64) -> Result<(Sample, f64, usize)> {
         let run = format!("run-{n}");
         worker.send(&json!({"do": "repeat", "ms": ms, "run": run, "states": states}))?;
     }
-    let (mut sample, mut per_second, mut failed) = (Sample::default(), 0.0, 0);
+    let mut failed = 0;
     for worker in workers {
         let reply = worker.receive()?;
         failed += reply.failed;
         // A process that had to wait past the end has its own duration.
         let seconds = (reply.times.iter().sum::<u64>() as f64 / 1e9).max(ms as f64 / 1e3);
-        per_second += reply.times.len() as f64 / seconds;
-        for ns in reply.times {
-            sample.add(std::time::Duration::from_nanos(ns));
+        total.per_second += reply.times.len() as f64 / seconds;
+        for nanos in reply.times {
+            total.times.add(Duration::from_nanos(nanos));
         }
     }
-    Ok((sample, per_second, failed))
+    Ok(failed)
 }
