@@ -108,7 +108,7 @@ fn measure(tools: &Tools, files: usize, is_short: bool) -> Result<[(Sample, Samp
     project.change(CHANGED)?;
     ours.save()?;
     shadow.commit()?;
-    for round in 0..if is_short { 2 } else { 12 } {
+    for round in 0..if is_short { 2 } else { 8 } {
         let changed = project.change(CHANGED)?;
         let expected = fs::read(&changed[0])?;
         let (mut id, mut commit) = (String::new(), String::new());
