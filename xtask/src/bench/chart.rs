@@ -13,6 +13,8 @@ const MUTED: &str = "#59636e";
 const GRID: &str = "#d1d9e0";
 /// The colour of Milepost.
 const OURS: &str = "#0969da";
+/// The colour of further lines of Milepost.
+const OURS_TOO: &str = "#54aeff";
 /// The colour of bars of other tools, and of the floor.
 const OTHER: &str = "#8c959f";
 const FLOOR: &str = "#c8d0d8";
@@ -103,8 +105,8 @@ pub fn lines(title: &str, description: &str, panels: &[Panel], y_label: impl Fn(
         let plot_width = slot - AXIS - 12.0;
         svg.text(left, top - 10.0, "start", INK, "bold", &panel.heading);
         let points = || panel.lines.iter().flat_map(|line| &line.points);
-        let x = Scale::around(points().map(|p| p.0), plot_width);
-        let y = Scale::around(points().map(|p| p.1), PLOT);
+        let x = Scale::of_powers(points().map(|p| p.0), plot_width);
+        let y = Scale::of_powers(points().map(|p| p.1), PLOT);
         for tick in y.ticks() {
             let at = top + PLOT - y.at(tick);
             svg.line(left, at, left + plot_width, at);
@@ -117,22 +119,25 @@ pub fn lines(title: &str, description: &str, panels: &[Panel], y_label: impl Fn(
         for (n, line) in panel.lines.iter().enumerate() {
             let place = |&(px, py): &(f64, f64)| (left + x.at(px), top + PLOT - y.at(py));
             let path: Vec<(f64, f64)> = line.points.iter().map(place).collect();
-            svg.path(&path, line_colour(n, line.owner), line.owner);
+            svg.path(&path, line_colour(&names, n), line.owner);
         }
     }
     let top = 92.0 + PLOT + 44.0;
     for (n, (name, owner)) in names.iter().enumerate() {
         let (column, row) = ((n % 3) as f64, (n / 3) as f64);
         let (x, y) = (MARGIN + column * 240.0, top + row * 20.0);
-        svg.path(&[(x, y), (x + 22.0, y)], line_colour(n, *owner), *owner);
+        svg.path(&[(x, y), (x + 22.0, y)], line_colour(&names, n), *owner);
         svg.text(x + 30.0, y + 4.0, "start", INK, "normal", name);
     }
     svg.finish()
 }
 
-fn line_colour(number: usize, owner: Owner) -> &'static str {
-    match owner {
-        Owner::Milepost => OURS,
+/// The colour of a line. The first line of Milepost has the colour of its bars.
+fn line_colour(lines: &[(&str, Owner)], number: usize) -> &'static str {
+    let is_first = |owner| lines[..number].iter().all(|(_, other)| *other != owner);
+    match lines[number].1 {
+        Owner::Milepost if is_first(Owner::Milepost) => OURS,
+        Owner::Milepost => OURS_TOO,
         Owner::Peer => LINES[number % LINES.len()],
         Owner::Floor => OTHER,
     }
@@ -151,17 +156,28 @@ struct Scale {
 }
 
 impl Scale {
-    /// A scale that begins at the power of ten below all values and ends at the one above.
+    /// A scale that ends at the largest value. The smallest one keeps a visible length.
     fn around(values: impl Iterator<Item = f64>, length: f64) -> Self {
-        let logs: Vec<f64> = values.filter(|v| *v > 0.0).map(f64::log10).collect();
-        let low = logs.iter().copied().fold(f64::MAX, f64::min);
-        let high = logs.iter().copied().fold(f64::MIN, f64::max);
-        if logs.is_empty() {
-            return Self { low: 0.0, high: 1.0, length };
-        }
-        // The smallest bar keeps a visible length.
+        let (low, high) = Self::limits(values);
         let low = (low - 0.05).floor();
         Self { low, high: high.max(low + 1.0), length }
+    }
+
+    /// A scale from the power of ten below all values to the one above.
+    fn of_powers(values: impl Iterator<Item = f64>, length: f64) -> Self {
+        let (low, high) = Self::limits(values);
+        // Not one more power for a value that is one, or just above.
+        let (low, high) = (low.floor(), (high - 0.02).ceil());
+        Self { low, high: high.max(low + 1.0), length }
+    }
+
+    /// The logarithms of the smallest and of the largest value.
+    fn limits(values: impl Iterator<Item = f64>) -> (f64, f64) {
+        let logs = values.filter(|v| *v > 0.0).map(f64::log10);
+        let range = logs.fold(None, |range: Option<(f64, f64)>, log| {
+            Some(range.map_or((log, log), |(low, high)| (low.min(log), high.max(log))))
+        });
+        range.unwrap_or((0.0, 1.0))
     }
 
     fn at(&self, value: f64) -> f64 {

@@ -131,7 +131,11 @@ fn measure(part: &str, tools: &Tools, is_short: bool, results: &mut Results) -> 
                 "Time of an operation with more and more checkpoints",
                 "Median time by number of checkpoints in one run, both axes logarithmic. Lower is better.",
                 &panels,
-                |ms| if ms < 1.0 { format!("{} µs", (ms * 1e3).round()) } else { format!("{ms} ms") },
+                |ms| match ms {
+                    ms if ms < 0.999e-3 => format!("{:.0} ns", ms * 1e6),
+                    ms if ms < 0.999 => format!("{:.0} µs", ms * 1e3),
+                    ms => format!("{ms:.0} ms"),
+                },
             );
             results.charts.push(("bench-growth.svg", svg));
             results.tables.extend(tables);
