@@ -172,9 +172,9 @@ fn above_floor(table: &Table, column: &str, limit: f64) -> Option<Bound> {
 /// The section of the page.
 fn section(tools: &Tools, results: &Results) -> String {
     let mut text = String::from(
-        "Written by `cargo xtask bench peers --write`, which measures all figures of this section in one run: the \
-         systems take turns, and the order rotates.\nA figure in brackets compares the system with the row of Milepost \
-         that is used in the same way: 12 × means that Milepost\nneeds a twelfth of it. **behind** marks where Milepost \
+        "Written by `cargo xtask bench peers --write`, which measures all figures of this section in one run:\n\
+         the systems take turns, and the order rotates. A figure in brackets compares the system with the row of\nMilepost \
+         that is used in the same way: 12 × means that Milepost needs a twelfth of it. **behind**\nmarks where Milepost \
          needs more. A row of Milepost is compared with the floor.\n\n",
     );
     text.push_str(&machine::describe(tools));
