@@ -11,12 +11,25 @@ use crate::shell::run_program;
 /// Installs a package into a folder, if it is not installed yet, and returns its `node_modules` folder.
 /// The version of an existing installation is not checked, so the folder's name should contain the version.
 pub fn install(folder: &Path, package: &str) -> Result<PathBuf> {
+    install_with(Command::new("npm"), folder, package)
+}
+
+/// Installs a package that is compiled during the installation. The headers of Node are in `include/node` below
+/// `prefix`, so they are not downloaded.
+pub fn install_compiled(folder: &Path, package: &str, prefix: &Path) -> Result<PathBuf> {
+    let mut npm = Command::new("npm");
+    if prefix.join("include/node/node.h").exists() {
+        npm.env("npm_config_nodedir", prefix);
+    }
+    install_with(npm, folder, package)
+}
+
+fn install_with(mut npm: Command, folder: &Path, package: &str) -> Result<PathBuf> {
     let modules = folder.join("node_modules");
     // Written last, so that an interrupted installation is repeated.
     let done = folder.join("done");
     if !done.exists() {
         std::fs::create_dir_all(folder)?;
-        let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
             .arg(folder)
             .arg(package);

@@ -1,13 +1,16 @@
 //! `cargo xtask bench [--short] [--check] [NAME…]`: measures operations and their floors, the least that they
 //! could cost, interleaved in one process. Prints a Markdown table with the ratios; `--check` fails if a
-//! bound is missed. Counts are preferred to timings.
+//! bound is missed. Counts are preferred to timings. Everything is a release build, this program too, except in
+//! the short form, which counts. `bench peers` compares Milepost with other tools.
 
 mod brief;
 mod capture;
+mod chart;
 mod files;
 mod history;
 mod measure;
 mod overview;
+mod peers;
 mod postgres;
 mod process;
 mod prune;
@@ -17,8 +20,11 @@ mod search;
 mod space;
 mod writers;
 
+use std::process::Command;
+
 use anyhow::{Result, bail};
 
+use crate::shell::{cargo, run_program, target};
 use measure::Row;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
@@ -51,6 +57,12 @@ const ALL: [Bench; 23] = [
 
 pub fn run(args: &[&str]) -> Result<()> {
     let short = args.contains(&"--short");
+    if !short && cfg!(debug_assertions) {
+        return run_release_build(args);
+    }
+    if let ["peers", rest @ ..] = args {
+        return peers::run(rest);
+    }
     let check = args.contains(&"--check");
     let named: Vec<_> = args.iter().filter(|a| !a.starts_with("--")).collect();
     println!("| what | measured | floor | ratio | bound | |");
@@ -73,11 +85,19 @@ pub fn run(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Builds this program in the release profile and runs it with the same arguments, so that what it measures in its own
+/// process is optimised.
+fn run_release_build(args: &[&str]) -> Result<()> {
+    run_program(cargo().args(["build", "--quiet", "--release", "--package", "xtask"]))?;
+    run_program(Command::new(target()?.join("release/xtask")).arg("bench").args(args))
+}
+
 /// Entry point of the child processes that benchmarks start; `None` for any other arguments.
 pub fn run_child(args: &[&str]) -> Option<Result<()>> {
     match args {
         ["saver", size, saves] => Some(process::saver(size, saves)),
         ["writer", folder, saves] => Some(writers::writer(folder, saves)),
+        ["peer-worker", system, place] => Some(peers::run_worker(system, place)),
         ["postgres-client", verb, url] => Some(postgres::run_minimal(verb, url)),
         _ => None,
     }

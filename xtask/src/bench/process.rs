@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::measure::{Floor, Row, Sample, Work, binary, folder, open, pairs, store};
+use super::measure::{Floor, Row, Sample, Work, binary, folder, open, packaged_binary, pairs, store};
 
 fn save(binary: &Path, folder: &Path, input: &Path) -> Command {
     let mut command = Command::new(binary);
@@ -33,7 +33,7 @@ pub(super) fn run_successfully(command: &mut Command) -> Result<()> {
 
 /// A whole `save` and a whole `show`, compared with a process that does nothing, plus one fsync for the save.
 pub fn whole_process(short: bool) -> Result<Vec<Row>> {
-    let (binary, folder) = (binary(short)?, folder()?);
+    let (binary, folder) = (packaged_binary(short)?, folder()?);
     let mut work = Work::new(4 * 1024);
     let (before, rounds) = (60, if short { 30 } else { 200 });
     // Syncs all inputs beforehand, because pending writes would delay every fsync.
@@ -110,7 +110,7 @@ impl HookCase {
 
 /// A whole `hook` process after a tool call, on a store with a long history.
 pub fn hook(short: bool) -> Result<Vec<Row>> {
-    let binary = binary(short)?;
+    let binary = packaged_binary(short)?;
     let history = if short { 200 } else { 10_000 };
     let case = HookCase::new(history)?;
     let folder = &case.folder;

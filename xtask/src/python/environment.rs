@@ -49,6 +49,11 @@ impl Environment {
         Ok(Ok(environment))
     }
 
+    /// The environment of an earlier call of `prepare`, which may be incomplete.
+    pub fn existing() -> Self {
+        Self { folder: root().join(FOLDER).join("environment") }
+    }
+
     /// A program of the environment.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.folder.join("bin").join(name));

@@ -10,7 +10,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use milepost_testkit::postgres::{ClusterOptions, unless_skipped};
 
-use self::environment::{Environment, FOLDER};
+pub use self::environment::Environment;
+use self::environment::FOLDER;
 use crate::dist;
 use crate::faults::Size;
 use crate::shell::{build_program, read_output, root, run_program};
@@ -69,6 +70,28 @@ pub fn run(options: &Options<'_>) -> Result<()> {
         return bench(&environment, options);
     }
     check(&environment, options)
+}
+
+/// Builds the package and installs it, for benchmarks. Returns why it cannot be installed.
+pub fn install_package() -> Result<Result<Environment, String>> {
+    let environment = match Environment::prepare()? {
+        Ok(environment) => environment,
+        Err(why) => return Ok(Err(why)),
+    };
+    let wheel = build(&environment, false)?;
+    environment.install(&wheel)?;
+    Ok(Ok(environment))
+}
+
+/// The environment with an installed package, whatever its version is, or the reason why there is none.
+pub fn existing_package() -> Result<Environment, String> {
+    let environment = Environment::existing();
+    let mut check = Command::new(environment.python());
+    let imports = "import milepost.langgraph, langgraph.checkpoint.sqlite, langgraph.checkpoint.postgres";
+    match read_output(check.args(["-c", imports])) {
+        Ok(_) => Ok(environment),
+        Err(_) => Err("the package is not installed; the long form installs it".to_owned()),
+    }
 }
 
 /// Builds the program and the wheel that contains it.

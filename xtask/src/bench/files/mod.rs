@@ -3,7 +3,7 @@
 //! edit, the cost of a late snapshot, and the size of many snapshots.
 
 mod history;
-mod project;
+pub(super) mod project;
 
 use std::cell::RefCell;
 use std::fs;

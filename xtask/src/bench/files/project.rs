@@ -8,14 +8,15 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::bench::process::run_successfully;
+use crate::shell::read_output;
 
 /// The size of a file.
-pub(super) const FILE_BYTES: usize = 4 * 1024;
+pub(in crate::bench) const FILE_BYTES: usize = 4 * 1024;
 /// The level with which the store compresses.
 const LEVEL: i32 = 3;
 
 /// A git command in a folder.
-pub(super) fn git(root: &Path) -> Command {
+pub(in crate::bench) fn git(root: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(root).stdout(Stdio::null()).stderr(Stdio::null());
     command.args(["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0"]);
@@ -23,7 +24,7 @@ pub(super) fn git(root: &Path) -> Command {
 }
 
 /// Text that looks like source code, from a seed.
-pub(super) fn source_text(seed: u64, bytes: usize) -> String {
+pub(in crate::bench) fn source_text(seed: u64, bytes: usize) -> String {
     const WORDS: [&str; 32] = [
         "let", "mut", "fn", "self", "match", "return", "if", "else", "Result", "Option", "String", "Vec",
         "path", "file", "line", "count", "name", "value", "entry", "index", "(", ")", "{", "}", ";", " = ",
@@ -47,14 +48,14 @@ pub(super) fn source_text(seed: u64, bytes: usize) -> String {
 }
 
 /// A repository whose files are changed between snapshots.
-pub(super) struct Project {
+pub(in crate::bench) struct Project {
     root: PathBuf,
     changes: u64,
 }
 
 impl Project {
     /// Creates a repository with this many committed files.
-    pub(super) fn create(root: &Path, tracked: usize) -> Result<Self> {
+    pub(in crate::bench) fn create(root: &Path, tracked: usize) -> Result<Self> {
         fs::create_dir_all(root)?;
         run_successfully(git(root).args(["init", "-q", "-b", "main"]))?;
         for n in 0..tracked {
@@ -72,12 +73,12 @@ impl Project {
         Ok(project)
     }
 
-    pub(super) fn root(&self) -> &Path {
+    pub(in crate::bench) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Writes new contents to this many files, the same ones each time. Returns their paths.
-    pub(super) fn change(&mut self, count: usize) -> Result<Vec<PathBuf>> {
+    pub(in crate::bench) fn change(&mut self, count: usize) -> Result<Vec<PathBuf>> {
         self.changes += 1;
         let path = |n: usize| self.root.join(format!("src/part{:03}/file{n:05}.rs", n % 200));
         let paths: Vec<PathBuf> = (0..count).map(path).collect();
@@ -88,7 +89,7 @@ impl Project {
     }
 
     /// Brings all files back to the commit.
-    pub(super) fn reset(&mut self) -> Result<()> {
+    pub(in crate::bench) fn reset(&mut self) -> Result<()> {
         run_successfully(git(&self.root).args(["checkout", "-q", "--", "."]))?;
         // Git reads files again that changed in the same second as the index.
         std::thread::sleep(std::time::Duration::from_millis(1_100));
@@ -96,7 +97,7 @@ impl Project {
     }
 
     /// Reads and compresses files, and what the commit contains for them.
-    pub(super) fn read_both_versions_and_compress(&self, files: &[PathBuf]) -> Result<()> {
+    pub(in crate::bench) fn read_both_versions_and_compress(&self, files: &[PathBuf]) -> Result<()> {
         read_and_compress(files)?;
         let relative = files.iter().filter_map(|path| path.strip_prefix(&self.root).ok());
         let input: String = relative.map(|path| format!("HEAD:{}\n", path.display())).collect();
@@ -114,7 +115,7 @@ impl Project {
 }
 
 /// Reads and compresses each file.
-pub(super) fn read_and_compress(files: &[PathBuf]) -> Result<()> {
+pub(in crate::bench) fn read_and_compress(files: &[PathBuf]) -> Result<()> {
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
     for path in files {
         compressor.compress(&fs::read(path)?)?;
@@ -123,33 +124,45 @@ pub(super) fn read_and_compress(files: &[PathBuf]) -> Result<()> {
 }
 
 /// The size of a content after compression.
-pub(super) fn compressed_size(content: &str) -> Result<u64> {
+pub(in crate::bench) fn compressed_size(content: &str) -> Result<u64> {
     Ok(zstd::bulk::compress(content.as_bytes(), LEVEL)?.len() as u64)
 }
 
 /// A repository beside the project's own into which its files are committed.
-pub(super) struct ShadowRepository {
+pub(in crate::bench) struct ShadowRepository {
     root: PathBuf,
     folder: PathBuf,
 }
 
 impl ShadowRepository {
     /// Creates a shadow repository that contains all files.
-    pub(super) fn create(root: &Path, folder: &Path) -> Result<Self> {
+    pub(in crate::bench) fn create(root: &Path, folder: &Path) -> Result<Self> {
         run_successfully(git(root).args(["init", "-q", "--bare"]).arg(folder))?;
         let shadow = Self { root: root.to_owned(), folder: folder.to_owned() };
         shadow.commit()?;
         Ok(shadow)
     }
 
+    fn git(&self) -> Command {
+        let mut command = git(&self.root);
+        command.arg("--git-dir").arg(&self.folder).arg("--work-tree").arg(&self.root);
+        command
+    }
+
     /// `git add -A && git commit`
-    pub(super) fn commit(&self) -> Result<()> {
-        let git = || {
-            let mut command = git(&self.root);
-            command.arg("--git-dir").arg(&self.folder).arg("--work-tree").arg(&self.root);
-            command
-        };
-        run_successfully(git().args(["add", "-A"]))?;
-        run_successfully(git().args(["commit", "-q", "--allow-empty", "-m", "snapshot"]))
+    pub(in crate::bench) fn commit(&self) -> Result<()> {
+        run_successfully(self.git().args(["add", "-A"]))?;
+        run_successfully(self.git().args(["commit", "-q", "--allow-empty", "-m", "snapshot"]))
+    }
+
+    /// The newest commit.
+    pub(in crate::bench) fn head(&self) -> Result<String> {
+        let mut command = self.git();
+        Ok(read_output(command.stdout(Stdio::piped()).args(["rev-parse", "HEAD"]))?.trim().to_owned())
+    }
+
+    /// Brings all files back to a commit.
+    pub(in crate::bench) fn checkout(&self, commit: &str) -> Result<()> {
+        run_successfully(self.git().args(["checkout", "-q", commit, "--", "."]))
     }
 }
