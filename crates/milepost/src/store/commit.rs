@@ -93,7 +93,7 @@ pub struct Commit {
     pub puts: Vec<Sealed>,
     /// Whether all their ids were generated for this commit, so that no other checkpoint can have one of them. A store
     /// need not look for such an id.
-    pub generated_ids: bool,
+    pub(crate) generated_ids: bool,
     /// Marks to set, by sequence number, including those of checkpoints in `puts`. Marks whose revision is
     /// not above the stored one are refused with `StoreError::MarksMoved`, so that concurrent writers cannot
     /// overwrite each other's marks.
