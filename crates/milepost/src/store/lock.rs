@@ -166,8 +166,10 @@ impl FairLock {
     }
 }
 
-/// Number of ticket files. If there are more waiters, several share a file.
-const TICKET_FILES: u64 = 8;
+/// Number of ticket files, which must be larger than the number of processes that wait at the same time. A process that
+/// returns to the queue may lock its file before the waiter of an earlier ticket with the same file wakes up. That
+/// waiter would then wait for a ticket behind its own, until `QUEUE_TIMEOUT`.
+const TICKET_FILES: u64 = 64;
 
 /// Maximum time to wait for the previous ticket, so that a stopped process delays the queue only briefly.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -318,6 +320,26 @@ mod tests {
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
         // None of them queued for the files.
         assert_eq!(tail_ticket(&mut open(&lock.next).unwrap()), 0);
+    }
+
+    #[test]
+    fn many_processes_that_return_to_the_queue_do_not_wait_for_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let workers: Vec<_> = (0..16)
+            .map(|_| {
+                let lock = as_in_another_process(dir.path());
+                std::thread::spawn(move || {
+                    let acquire = || {
+                        let start = Instant::now();
+                        drop(lock.acquire(Duration::from_secs(60)).unwrap());
+                        start.elapsed()
+                    };
+                    (0..300).map(|_| acquire()).max().unwrap()
+                })
+            })
+            .collect();
+        let longest = workers.into_iter().map(|worker| worker.join().unwrap()).max().unwrap();
+        assert!(longest < QUEUE_TIMEOUT, "a worker waited for {longest:?}");
     }
 
     #[test]
