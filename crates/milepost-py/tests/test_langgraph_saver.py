@@ -527,7 +527,7 @@ def test_a_closed_saver_leaves_no_workers_and_no_values(project: Path) -> None:
 def test_a_process_can_fork_while_others_save(project: Path) -> None:
     run_program(
         """
-        import os, threading, warnings
+        import os, threading, time, warnings
         # Newer versions of Python warn about every fork of a process with threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         from langgraph.checkpoint.base import empty_checkpoint
@@ -547,15 +547,19 @@ def test_a_process_can_fork_while_others_save(project: Path) -> None:
                 put(saver, thread, f"{n:06}")
                 n += 1
 
-        workers = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
+        # There is hardly a moment in which none of them saves.
+        workers = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(8)]
         for worker in workers:
             worker.start()
         for n in range(10):
+            start = time.monotonic()
             child = os.fork()
             if child == 0:
                 with MilepostSaver.from_conn_string("sqlite:s.db") as own:
                     put(own, "child", f"{n:06}")
                 os._exit(0)
+            # A fork that waits 15 s gives up and forks while others save.
+            assert time.monotonic() - start < 10
             assert os.waitpid(child, 0)[1] == 0
         stop.set()
         for worker in workers:
