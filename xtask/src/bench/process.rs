@@ -79,7 +79,8 @@ pub(super) struct HookCase {
 
 impl HookCase {
     pub(super) fn new(history: u64) -> Result<Self> {
-        let folder = folder()?;
+        // Not in the folder of cargo's builds, which is in a repository: there, a hook after a command runs `git status`.
+        let folder = tempfile::tempdir()?;
         let database = folder.path().join("bench.db");
         drop(super::history::seed(&database, history)?);
         let payload = folder.path().join("payload.json");
