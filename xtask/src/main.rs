@@ -17,6 +17,7 @@ mod npm;
 mod picture;
 mod postgres;
 mod python;
+mod release;
 mod search;
 mod setup;
 mod shell;
@@ -26,7 +27,7 @@ mod ui;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist | deny [--full] | architecture | api | faults [--short] [CASE…] | fuzz [--short] [TARGET…] [OPTION…] | postgres [--short] [CASE…] | python [build|bench] [--dev] [--short] [TEST…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | bench peers [--short] [--check] [--write] [PART…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist [--check] [--dev] [PART…] | release VERSION [--dry-run] | deny [--full] | architecture | api | faults [--short] [CASE…] | fuzz [--short] [TARGET…] [OPTION…] | postgres [--short] [CASE…] | python [build|bench] [--dev] [--short] [TEST…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | bench peers [--short] [--check] [--write] [PART…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,7 +41,10 @@ fn main() -> Result<()> {
         ["test", "--full"] => test::run(faults::Size::Full),
         ["deny"] => deny::run(false),
         ["deny", "--full"] => deny::run(true),
-        ["dist"] => dist::run(),
+        ["dist", words @ ..] => dist::run(words),
+        ["release", "publish-crates"] => release::publish_crates(),
+        ["release", version] => release::run(version, false),
+        ["release", version, "--dry-run"] | ["release", "--dry-run", version] => release::run(version, true),
         ["api"] => architecture::api::run(),
         ["architecture"] => architecture::run(),
         ["faults", "--short", cases @ ..] => faults::run(faults::Size::Short, cases),

@@ -20,6 +20,13 @@ pub fn cargo() -> Command {
     command
 }
 
+/// A command for git in the repository's root.
+pub fn git() -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(root());
+    command
+}
+
 /// Builds the program in the development profile and returns its path. Builds it with the features that
 /// `cargo test --workspace` enables in dependencies, so that the tests and this share what is compiled: cargo
 /// includes the features of dev-dependencies only if it builds a test or an example.
