@@ -46,6 +46,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("python", || python::run(&python::Options::for_tests(size)))?;
     // These download large MCP clients and agents, so only `--full` runs them.
     if is_full {
+        step("installation", || dist::run(&["--dev", "--check", "archive", "deb", "npm"]))?;
         step("mcp", mcp::run)?;
         step("agents", || agents::run(&[]))?;
     }
@@ -57,7 +58,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 21 } else { 19 };
+    let steps = if is_full { 22 } else { 19 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }

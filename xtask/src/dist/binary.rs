@@ -16,7 +16,8 @@ pub fn build() -> Result<PathBuf> {
     build.args(["build", "--profile", "dist", "--package", "milepost-cli"]);
     // With an explicit target, the flags do not apply to build scripts and macros, which cannot be static.
     build.args(["--target", &host]);
-    if is_glibc {
+    // On Windows, the C runtime is linked statically too, because it may be missing on the machine.
+    if is_glibc || host.ends_with("windows-msvc") {
         build.env("RUSTFLAGS", "-C target-feature=+crt-static");
     }
     run_program(&mut build)?;

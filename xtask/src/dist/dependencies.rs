@@ -27,7 +27,8 @@ pub(super) struct Crate {
     pub(super) checksum: Option<String>,
     /// The ids of the crates that it uses.
     pub(super) uses: Vec<String>,
-    folder: String,
+    /// The folder of its sources on this machine.
+    pub(super) folder: String,
 }
 
 /// The crates of the binary for this machine's target, sorted by name and version.

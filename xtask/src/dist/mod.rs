@@ -4,6 +4,7 @@
 
 mod archive;
 mod binary;
+#[cfg(unix)]
 mod check;
 mod crates;
 mod deb;
@@ -18,14 +19,16 @@ mod sums;
 use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 pub use self::binary::build;
-pub use self::crates::{CRATES, package as package_crates};
+pub use self::crates::CRATES;
+#[cfg(unix)]
+pub use self::crates::package as package_crates;
 pub use self::release_info::ReleaseInfo;
-use crate::python;
-use crate::shell::build_program;
+use crate::shell::{build_program, run_program, target};
 
 /// What `cargo xtask dist` builds, in this order. `metadata` describes the others, so it comes last.
 const PARTS: [(&str, BuildPart); 8] = [
@@ -58,7 +61,7 @@ struct Binary {
 impl Binary {
     fn get(&self) -> Result<&Path> {
         if self.path.get().is_none() {
-            let path = if self.is_dev { build_program() } else { build() }?;
+            let path = if self.is_dev { build_stripped_program() } else { build() }?;
             print_size(&path)?;
             let _ = self.path.set(path);
         }
@@ -79,7 +82,11 @@ pub fn run(words: &[&str]) -> Result<()> {
             },
         }
     }
-    let info = ReleaseInfo::read()?;
+    let mut info = ReleaseInfo::read()?;
+    if is_dev {
+        // Nobody should publish these by mistake.
+        info.folder.set_file_name("dist-packages-dev");
+    }
     if parts.is_empty() {
         parts.extend(&PARTS);
         // Files of another version must not remain.
@@ -95,7 +102,10 @@ pub fn run(words: &[&str]) -> Result<()> {
     sums::write(&build.info.folder)?;
     if is_check {
         let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
+        #[cfg(unix)]
         check::run(&build, &names)?;
+        #[cfg(not(unix))]
+        bail!("the checks of {} need Unix", names.join(", "));
     }
     Ok(())
 }
@@ -106,13 +116,33 @@ fn print_size(file: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Builds the program in the development profile, without debug information, which would make packages ten times as
+/// large.
+fn build_stripped_program() -> Result<PathBuf> {
+    let built = build_program()?;
+    let folder = target()?.join("dist-dev");
+    fs::create_dir_all(&folder)?;
+    let copy = folder.join(binary::file_name());
+    fs::copy(built, &copy)?;
+    run_program(Command::new("strip").arg("--strip-debug").arg(&copy))?;
+    Ok(copy)
+}
+
 /// Builds the wheel and copies it to the output folder.
+#[cfg(unix)]
 fn build_wheel(build: &Build) -> Result<Vec<PathBuf>> {
-    match python::build_wheel(build.binary.is_dev)? {
+    match crate::python::build_wheel(build.binary.is_dev)? {
         Ok(wheel) => Ok(vec![build.info.add(&wheel)?]),
         Err(why) => {
             println!("wheel: skipped: {why}");
             Ok(Vec::new())
         }
     }
+}
+
+/// The checks of the Python package, which also build the wheel, need Unix.
+#[cfg(not(unix))]
+fn build_wheel(_: &Build) -> Result<Vec<PathBuf>> {
+    println!("wheel: skipped: this system is not supported");
+    Ok(Vec::new())
 }

@@ -3,14 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
 use super::release_info::{DESCRIPTION, LICENCE, PLATFORMS, Platform, ReleaseInfo};
 use super::{Build, metadata};
-use crate::shell::{is_installed, read_output, root};
+use crate::shell::{is_installed, npm, read_output, root};
 
 const LAUNCHER: &str = "packaging/npm/milepost";
 const LAUNCHER_FILES: [&str; 4] = ["bin/milepost", "install.js", "platform.js", "README.md"];
@@ -89,7 +88,7 @@ fn pack(info: &ReleaseInfo, folder: &Path, package: Map<String, Value>) -> Resul
     for name in LICENCES {
         fs::copy(root().join(name), folder.join(name)).context(name)?;
     }
-    let mut npm = Command::new("npm");
+    let mut npm = npm();
     npm.current_dir(folder).args(["pack", "--json", "--ignore-scripts", "--pack-destination"]);
     let packed: Value = serde_json::from_str(&read_output(npm.arg(&info.folder))?)?;
     // The name of a scoped package is `scope-name-version.tgz`.

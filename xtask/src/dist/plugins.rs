@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -11,7 +10,7 @@ use serde_json::Value;
 use super::Build;
 use super::archive::{Entry, write_tar_gz};
 use super::release_info::ReleaseInfo;
-use crate::shell::{is_installed, read_output, root};
+use crate::shell::{is_installed, npm, read_output, root};
 
 const EXTENSION: &str = "plugins/gemini";
 const PACKAGE: &str = "plugins/opencode";
@@ -63,7 +62,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn pack_package(info: &ReleaseInfo) -> Result<PathBuf> {
-    let mut npm = Command::new("npm");
+    let mut npm = npm();
     npm.current_dir(root().join(PACKAGE)).args(["pack", "--json", "--ignore-scripts", "--pack-destination"]);
     let packed: Value = serde_json::from_str(&read_output(npm.arg(&info.folder))?)?;
     let version = packed[0]["version"].as_str().unwrap_or_default();

@@ -2,7 +2,7 @@
 //! that are compiled in.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -21,9 +21,8 @@ fn document(info: &ReleaseInfo, crates: &[Crate]) -> Result<Value> {
         crates.iter().find(|known| known.name == BINARY_CRATE).context("the binary's crate is missing")?;
     let others = crates.iter().filter(|known| known.name != BINARY_CRATE);
     let mut components: Vec<_> = others.map(|known| component(known, "library")).collect();
-    // Compiled by libsqlite3-sys and zstd-sys.
-    components.push(c_library("sqlite", rusqlite::version(), "blessing"));
-    components.push(c_library("zstd", zstd::zstd_safe::version_string(), "BSD-3-Clause"));
+    components.push(c_library("sqlite", &sqlite_version(crates)?, "blessing"));
+    components.push(c_library("zstd", &zstd_version(crates)?, "BSD-3-Clause"));
     let purls = |ids: &[String]| -> Vec<String> {
         let used = crates.iter().filter(|known| ids.contains(&known.id));
         used.map(purl).collect()
@@ -69,6 +68,24 @@ fn c_library(name: &str, version: &str, licence: &str) -> Value {
     json!({
         "type": "library", "bom-ref": purl, "name": name, "version": version, "licenses": licences, "purl": purl,
     })
+}
+
+/// The version of SQLite that libsqlite3-sys compiles, from its header.
+fn sqlite_version(crates: &[Crate]) -> Result<String> {
+    let known =
+        crates.iter().find(|known| known.name == "libsqlite3-sys").context("libsqlite3-sys is missing")?;
+    let header = Path::new(&known.folder).join("sqlite3/sqlite3.h");
+    let text = fs::read_to_string(&header).with_context(|| header.display().to_string())?;
+    let version = text.lines().find_map(|line| line.strip_prefix("#define SQLITE_VERSION "));
+    Ok(version.context("the header has no version")?.trim().trim_matches('"').to_owned())
+}
+
+/// The version of zstd that zstd-sys compiles, which its own version contains: `2.0.16+zstd.1.5.7`.
+fn zstd_version(crates: &[Crate]) -> Result<String> {
+    let known = crates.iter().find(|known| known.name == "zstd-sys").context("zstd-sys is missing")?;
+    let (_, version) =
+        known.version.split_once("+zstd.").context("zstd-sys does not name its version of zstd")?;
+    Ok(version.to_owned())
 }
 
 /// The package URL of a crate.
