@@ -54,7 +54,10 @@ pub fn run(version: &str, is_dry_run: bool) -> Result<()> {
         fs::write(root().join(file), after).with_context(|| format!("cannot write {file}"))?;
     }
     // Changes only the versions of this workspace's crates.
-    run_program(cargo().args(["update", "--quiet", "--workspace", "--offline"]))?;
+    for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
+        let update = ["update", "--quiet", "--workspace", "--offline", "--manifest-path", manifest];
+        run_program(cargo().args(update))?;
+    }
     run_program(git().args(["commit", "--quiet", "--all", "--message", &format!("Release {version}")]))?;
     run_program(git().args(["tag", "--annotate", &tag, "--message", &format!("Milepost {version}")]))?;
     println!("Committed and tagged {tag}.");

@@ -67,10 +67,7 @@ pub(super) static SERVER: McpServer =
 
 fn plugin_traces(roots: &Roots) -> Vec<PluginTrace> {
     let user = roots.user.as_ref().map(|user| user.variable_or("CLAUDE_CONFIG_DIR", ".claude"));
-    let project = roots.project.join(".claude");
-    let names = ["settings.json", "settings.local.json"].map(|name| project.join(name));
-    let files = user.map(|folder| folder.join("settings.json")).into_iter().chain(names);
-    files.map(PluginTrace::EnabledPlugins).collect()
+    user.map(|folder| PluginTrace::EnabledPlugins(folder.join("settings.json"))).into_iter().collect()
 }
 
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {

@@ -48,11 +48,10 @@ static SERVER: McpServer =
     McpServer { list: "mcp", entry: r#"{"type": "local", "command": ["milepost", "mcp"], "enabled": true}"# };
 
 fn plugin_traces(roots: &Roots) -> Vec<PluginTrace> {
-    let user =
-        roots.user.as_ref().map(|user| user.variable_or("XDG_CONFIG_HOME", ".config").join("opencode"));
-    let folders = user.into_iter().chain([roots.project.clone(), roots.project.join(".opencode")]);
-    let files = folders.flat_map(|folder| ["opencode.json", "opencode.jsonc"].map(|name| folder.join(name)));
-    files.map(PluginTrace::Packages).collect()
+    let Some(user) = &roots.user else { return Vec::new() };
+    let folder = user.variable_or("XDG_CONFIG_HOME", ".config").join("opencode");
+    let files = ["opencode.json", "opencode.jsonc"].map(|name| folder.join(name));
+    files.map(PluginTrace::Packages).into()
 }
 
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {

@@ -63,6 +63,11 @@ fn plugins_of_others_and_disabled_plugins_do_not_count() {
         let status = env.json(&["agents", "status", "claude-code"]);
         assert_eq!(status["agents"][0]["plugin"], json!(null), "{text}");
     }
+    // A project must not decide what is set up for its user.
+    put_in_home(&env, ".claude/settings.json", "{}");
+    env.put(".claude/settings.json", PLUGINS[0].2);
+    let status = env.json(&["agents", "status", "claude-code"]);
+    assert_eq!(status["agents"][0]["plugin"], json!(null));
     put_in_home(&env, ".codex/config.toml", "[plugins.\"milepost@milepost\"]\nenabled = false\n");
     assert_eq!(env.json(&["agents", "status", "codex"])["agents"][0]["plugin"], json!(null));
 }

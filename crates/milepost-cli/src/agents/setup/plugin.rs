@@ -13,7 +13,8 @@ use super::plan::{read_text, resolve_links};
 /// What is known about an agent's plugins.
 #[derive(Debug)]
 pub(crate) struct PluginSpec {
-    /// Where the agent notes that the plugin is installed.
+    /// Where the agent notes that the user has the plugin. A project must not decide what is set up for the user, so
+    /// its files do not count.
     pub(in crate::agents) traces: fn(&Roots) -> Vec<PluginTrace>,
     /// How a user removes the plugin.
     pub(in crate::agents) removal: &'static str,
