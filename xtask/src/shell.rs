@@ -20,6 +20,18 @@ pub fn cargo() -> Command {
     command
 }
 
+/// A command for npm, which is a batch file on Windows.
+pub fn npm() -> Command {
+    Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" })
+}
+
+/// A command for git in the repository's root.
+pub fn git() -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(root());
+    command
+}
+
 /// Builds the program in the development profile and returns its path. Builds it with the features that
 /// `cargo test --workspace` enables in dependencies, so that the tests and this share what is compiled: cargo
 /// includes the features of dev-dependencies only if it builds a test or an example.
@@ -29,6 +41,7 @@ pub fn build_program() -> Result<PathBuf> {
 }
 
 /// Builds an example of the library together with the program, and returns its path.
+#[cfg(unix)]
 pub fn build_example(name: &str) -> Result<PathBuf> {
     build_with_example(name)?;
     Ok(target()?.join("debug/examples").join(name))
@@ -39,6 +52,7 @@ fn build_with_example(name: &str) -> Result<()> {
 }
 
 /// Builds the program in the release profile, as users do, and returns its path.
+#[cfg(unix)]
 pub fn build_release_program() -> Result<PathBuf> {
     run_program(cargo().args(["build", "--quiet", "--release", "--package", "milepost-cli"]))?;
     Ok(target()?.join("release/milepost"))
@@ -79,10 +93,13 @@ pub fn is_installed(program: &str) -> bool {
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let folders = folders.chain(versions.map(|version| version.path().join("bin")));
-    folders.into_iter().any(|folder| folder.join(program).is_file())
+    let names = [program.to_owned(), format!("{program}.exe"), format!("{program}.cmd")];
+    let names = if cfg!(windows) { &names[..] } else { &names[..1] };
+    folders.into_iter().any(|folder| names.iter().any(|name| folder.join(name).is_file()))
 }
 
 /// Whether this process runs as root and can therefore mount file systems and install packages.
+#[cfg(unix)]
 pub fn is_root() -> bool {
     read_output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }

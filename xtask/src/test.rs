@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::shell::{cargo, read_output, root, run_program};
 use crate::{
-    agents, architecture, bench, deny, faults, fuzz, handover, mcp, postgres, python, search, setup,
+    agents, architecture, bench, deny, dist, faults, fuzz, handover, mcp, postgres, python, search, setup,
     survival, ui,
 };
 
@@ -21,7 +21,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("format", || run_program(cargo().args(["fmt", "--all", "--check"])))?;
     step("architecture", architecture::run)?;
     step("dependencies", || deny::run(is_full))?;
-    step("packages", package)?;
+    step("packages", dist::package_crates)?;
     step("lints", || {
         run_program(cargo().args([
             "clippy",
@@ -46,6 +46,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("python", || python::run(&python::Options::for_tests(size)))?;
     // These download large MCP clients and agents, so only `--full` runs them.
     if is_full {
+        step("installation", || dist::run(&["--dev", "--check", "archive", "deb", "npm"]))?;
         step("mcp", mcp::run)?;
         step("agents", || agents::run(&[]))?;
     }
@@ -57,7 +58,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 21 } else { 19 };
+    let steps = if is_full { 22 } else { 19 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }
@@ -118,14 +119,6 @@ fn end_to_end_tests() -> Result<PathBuf> {
             is_wanted.then(|| built["executable"].as_str().map(PathBuf::from)).flatten()
         });
     path.context("cargo built no end-to-end tests")
-}
-
-/// Packages every published crate as `cargo publish` does, without the verification build.
-fn package() -> Result<()> {
-    // The Python package is published instead of its crate.
-    let without = ["--exclude", "xtask", "--exclude", "milepost-py", "--exclude", "milepost-fuzz"];
-    let args = ["package", "--quiet", "--workspace", "--allow-dirty", "--no-verify"];
-    run_program(cargo().args(args).args(without))
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {

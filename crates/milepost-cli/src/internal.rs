@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use milepost::model::Change;
 
 use crate::agents::event::{self, HookKind, payload, transcript};
-use crate::agents::setup::settings_round_trip;
+use crate::agents::setup::{ProgramName, settings_round_trip};
 use crate::agents::{AGENTS, Roots, Scope, UserFolders, find_agent};
 use crate::config::Config;
 
@@ -57,7 +57,8 @@ pub struct SettingsRoundTrip {
 /// Installs Milepost into the text of every settings file of an agent, and uninstalls it. Files whose text is refused
 /// are left out.
 pub fn edit_settings(agent: &str, text: &str) -> Vec<SettingsRoundTrip> {
-    let roots = Roots { project: "/p".into(), user: Some(UserFolders::default()) };
+    let roots =
+        Roots { project: "/p".into(), user: Some(UserFolders::default()), program: ProgramName::OnPath };
     let targets = find_agent(agent).map(|agent| (agent.targets)(&roots, Scope::Project)).unwrap_or_default();
     targets.iter().filter_map(|target| settings_round_trip(target, text)).collect()
 }

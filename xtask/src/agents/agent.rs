@@ -2,10 +2,11 @@
 //! endpoint. API keys are dummies. The flags that bypass an agent's approvals must not be used outside this
 //! sandbox.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 
 use super::endpoint::ModelScript;
@@ -116,6 +117,36 @@ impl Agent {
         (self.prepare)(sandbox, scope)
     }
 
+    /// Installs the plugin of this repository with the agent's own commands.
+    pub(super) fn install_plugin(&self, sandbox: &Sandbox) -> Result<()> {
+        let (root, extension) =
+            (root().display().to_string(), root().join("plugins/gemini").display().to_string());
+        let commands: &[&[&str]] = match self.name {
+            "claude-code" => {
+                &[&["plugin", "marketplace", "add", &root], &["plugin", "install", "milepost@milepost"]]
+            }
+            "codex" => &[&["plugin", "marketplace", "add", &root], &["plugin", "add", "milepost@milepost"]],
+            "gemini" => &[&["extensions", "install", &extension, "--consent"]],
+            // OpenCode downloads packages from npm, so the test names the folder of the package.
+            _ => {
+                let settings = json!({ "plugin": [format!("file://{root}/plugins/opencode/index.js")] });
+                return write(&sandbox.home.join(".config/opencode/opencode.json"), &settings.to_string());
+            }
+        };
+        for words in commands {
+            let mut command = sandbox.command(&self.modules().join(".bin").join(self.program));
+            command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").args(*words);
+            // Gemini asks whether to trust the folder of the extension.
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn()?;
+            child.stdin.take().context("no stdin")?.write_all(b"y\n")?;
+            let output = child.wait_with_output()?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "{} {} failed: {said}", self.program, words.join(" "));
+        }
+        Ok(())
+    }
+
     /// The command that runs the agent once.
     pub(super) fn command(&self, sandbox: &Sandbox, invocation: &Invocation<'_>) -> Command {
         let mut command = sandbox.command(&self.modules().join(".bin").join(self.program));
@@ -152,8 +183,8 @@ fn gemini(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
 /// rest. The to-do list is a tool that users have to enable.
 fn codex(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
     let model = match invocation.scope {
-        Scope::User => "gpt-6.1-sol",
         Scope::Project => "gpt-5.5",
+        _ => "gpt-6.1-sol",
     };
     let provider = format!(
         "model_providers.own={{name=\"own\",base_url=\"{address}\",wire_api=\"responses\",env_key=\"OWN_KEY\"}}"

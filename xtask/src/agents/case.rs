@@ -43,6 +43,8 @@ impl Case {
         match (self.worker.name == self.successor.name, self.scope) {
             (true, Scope::User) => self.worker.name.to_owned(),
             (true, Scope::Project) => format!("{} --project", self.worker.name),
+            (true, Scope::Plugin) => format!("{}, plugin", self.worker.name),
+            (true, Scope::UserAndPlugin) => format!("{}, and plugin", self.worker.name),
             (false, _) => format!("{} -> {}", self.worker.name, self.successor.name),
         }
     }
@@ -77,9 +79,15 @@ impl Case {
         };
         for agent in agents {
             agent.prepare(sandbox, self.scope)?;
+            if self.scope == Scope::Plugin {
+                continue;
+            }
             let mut words = vec!["agents", "install", agent.name, "--yes"];
             words.extend((self.scope == Scope::Project).then_some("--project"));
             sandbox.milepost(&words).context("set up")?;
+        }
+        if self.scope.has_plugin() {
+            return self.set_up_plugin(sandbox).context("plugin");
         }
         let named = |all: &Value| all["agents"].as_array().into_iter().flatten().cloned().collect::<Vec<_>>();
         let standing = named(&sandbox.query(&["agents", "status"])?);
@@ -95,6 +103,21 @@ impl Case {
             "set up: expected every part to be current, but they are {states:?}"
         );
         self.report("set up", &format!("{} parts in {scope} scope", states.len()));
+        Ok(())
+    }
+
+    /// Installs the plugin, which `agents status` must report. Without another set-up, `agents install` must not add one.
+    fn set_up_plugin(&self, sandbox: &Sandbox) -> Result<()> {
+        self.worker.install_plugin(sandbox)?;
+        let status = sandbox.query(&["agents", "status", self.worker.name])?;
+        ensure!(status["agents"][0]["plugin"].is_string(), "expected the plugin to be reported: {status}");
+        let installed = &status["agents"][0]["scopes"][0]["installed"];
+        ensure!(*installed == (self.scope == Scope::UserAndPlugin), "expected one set-up: {status}");
+        if self.scope == Scope::Plugin {
+            let said = sandbox.milepost(&["agents", "install", self.worker.name, "--yes"])?;
+            ensure!(said.contains("has Milepost's plugin"), "expected nothing to be set up: {said}");
+        }
+        self.report("set up", "the plugin, by the agent's own command");
         Ok(())
     }
 
@@ -123,6 +146,7 @@ impl Case {
         let (run, failed) = told.with_context(|| missing)?;
         let starts = format!("{}-", self.worker.name);
         ensure!(run.starts_with(&starts), "expected a run of {}, but it is {run}", self.worker.name);
+        check_recorded_once(sandbox)?;
         self.report("hooks", &run);
         self.report("outcomes", &failed);
         self.report("files", FILE);
@@ -227,6 +251,16 @@ pub(super) fn check_request(text: &str, wanted: &[&str]) -> Result<()> {
             &brief[..end]
         );
     }
+    Ok(())
+}
+
+/// Checks that the prompt was recorded, but not by two hooks.
+fn check_recorded_once(sandbox: &Sandbox) -> Result<()> {
+    let shown = sandbox.query(&["show"])?;
+    let messages = [&shown["messages"], &shown["since"]["messages"]].map(|all| all.as_array().cloned());
+    let prompts: Vec<_> =
+        messages.into_iter().flatten().flatten().filter(|message| message["kind"] == "prompt").collect();
+    ensure!(prompts.len() == 1, "expected one prompt, but found {prompts:?}");
     Ok(())
 }
 

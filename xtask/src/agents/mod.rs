@@ -74,12 +74,19 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Agent>> {
     Ok(AGENTS.iter().filter(|agent| names.is_empty() || names.contains(&agent.name)).collect())
 }
 
-/// Each agent followed by itself, in user scope and in project scope, then by itself twice, and each followed
+/// Each agent followed by itself, set up in every way, then by itself twice, and each followed
 /// by the next one in the list.
 fn cases(agents: &[&'static Agent]) -> Vec<Case> {
     let own = |agent: &&'static Agent| {
-        [(Scope::User, Handovers::One), (Scope::Project, Handovers::One), (Scope::User, Handovers::Two)]
-            .map(|(scope, handovers)| Case { worker: agent, successor: agent, scope, handovers })
+        let scopes = [Scope::User, Scope::Project, Scope::Plugin, Scope::UserAndPlugin];
+        let mut wanted = scopes.map(|scope| (scope, Handovers::One)).to_vec();
+        wanted.push((Scope::User, Handovers::Two));
+        wanted.into_iter().map(|(scope, handovers)| Case {
+            worker: agent,
+            successor: agent,
+            scope,
+            handovers,
+        })
     };
     let mut cases: Vec<_> = agents.iter().flat_map(own).collect();
     if let [first, .., last] = agents {

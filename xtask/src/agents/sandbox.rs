@@ -16,11 +16,24 @@ use crate::shell::{read_output, root, run_program};
 /// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where hooks are installed: for the user, or in the project.
+/// How hooks are installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
+    /// By `agents install`, for the user.
     User,
+    /// By `agents install`, in the project.
     Project,
+    /// By the agent itself, from the plugin in this repository.
+    Plugin,
+    /// Both by `agents install` for the user and from the plugin.
+    UserAndPlugin,
+}
+
+impl Scope {
+    /// Whether the agent has the plugin.
+    pub(super) fn has_plugin(self) -> bool {
+        matches!(self, Self::Plugin | Self::UserAndPlugin)
+    }
 }
 
 pub(super) struct Sandbox {

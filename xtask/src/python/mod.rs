@@ -83,6 +83,14 @@ pub fn install_package() -> Result<Result<Environment, String>> {
     Ok(Ok(environment))
 }
 
+/// Builds the wheel for a release. Returns why it cannot be built.
+pub fn build_wheel(is_dev: bool) -> Result<Result<PathBuf, String>> {
+    match Environment::prepare()? {
+        Ok(environment) => Ok(Ok(build(&environment, is_dev)?)),
+        Err(why) => Ok(Err(why)),
+    }
+}
+
 /// The environment with an installed package, whatever its version is, or the reason why there is none.
 pub fn existing_package() -> Result<Environment, String> {
     let environment = Environment::existing();

@@ -4,7 +4,9 @@
 use super::event::EventRole::*;
 use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
-use super::setup::{Content, Dialect, HookSettings, McpServer, Part, Target, hook_command};
+use super::setup::{
+    Content, Dialect, HookSettings, McpServer, Part, PluginSpec, PluginTrace, Target, hook_command,
+};
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
 use milepost::internal::brief::BriefLimit;
 
@@ -18,6 +20,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     session_variable: Some("CLAUDE_CODE_SESSION_ID"),
     folder_variables: &["CLAUDE_CONFIG_DIR"],
     targets,
+    plugin: PluginSpec { traces: plugin_traces, removal: "run `claude plugin uninstall milepost@milepost`" },
     user_step: |scope| {
         (scope == Scope::Project)
             .then_some("Claude Code asks once whether to use the MCP server in .mcp.json: answer yes")
@@ -56,11 +59,16 @@ static EVENTS: &[HookedEvent] = &[
     hook("SessionEnd", SessionEnd, 20),
 ];
 
-static HOOKS: HookSettings =
+pub(super) static HOOKS: HookSettings =
     HookSettings { command: hook_command!("claude-code"), events: EVENTS, named: false };
 
-static SERVER: McpServer =
+pub(super) static SERVER: McpServer =
     McpServer { list: "mcpServers", entry: r#"{"type": "stdio", "command": "milepost", "args": ["mcp"]}"# };
+
+fn plugin_traces(roots: &Roots) -> Vec<PluginTrace> {
+    let user = roots.user.as_ref().map(|user| user.variable_or("CLAUDE_CONFIG_DIR", ".claude"));
+    user.map(|folder| PluginTrace::EnabledPlugins(folder.join("settings.json"))).into_iter().collect()
+}
 
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     let own = "CLAUDE_CONFIG_DIR";

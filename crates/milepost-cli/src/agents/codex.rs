@@ -5,7 +5,7 @@ use super::event::EventRole::*;
 use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
 use super::event::transcript::{find_command_end, find_proposed_plan};
-use super::setup::{Content, Dialect, HookSettings, Part, Target, hook_command};
+use super::setup::{Content, Dialect, HookSettings, Part, PluginSpec, PluginTrace, Target, hook_command};
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
 use milepost::internal::brief::BriefLimit;
 
@@ -19,6 +19,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     session_variable: None,
     folder_variables: &["CODEX_HOME"],
     targets,
+    plugin: PluginSpec { traces: plugin_traces, removal: "run `codex plugin remove milepost@milepost`" },
     user_step: |scope| {
         Some(match scope {
             Scope::User => {
@@ -61,7 +62,13 @@ static EVENTS: &[HookedEvent] = &[
     hook("SessionEnd", SessionEnd, 3),
 ];
 
-static HOOKS: HookSettings = HookSettings { command: hook_command!("codex"), events: EVENTS, named: false };
+pub(super) static HOOKS: HookSettings =
+    HookSettings { command: hook_command!("codex"), events: EVENTS, named: false };
+
+fn plugin_traces(roots: &Roots) -> Vec<PluginTrace> {
+    let user = roots.user.as_ref().map(|user| user.variable_or("CODEX_HOME", ".codex"));
+    user.map(|folder| PluginTrace::PluginTables(folder.join("config.toml"))).into_iter().collect()
+}
 
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     let folder = roots.folder(scope, |user| user.variable_or("CODEX_HOME", ".codex"), ".codex");

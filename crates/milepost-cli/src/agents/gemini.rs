@@ -4,7 +4,9 @@
 use super::event::EventRole::*;
 use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
-use super::setup::{Content, Dialect, HookSettings, McpServer, Part, Target, hook_command};
+use super::setup::{
+    Content, Dialect, HookSettings, McpServer, Part, PluginSpec, PluginTrace, Target, hook_command,
+};
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
 use milepost::internal::brief::BriefLimit;
 
@@ -18,6 +20,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     session_variable: None,
     folder_variables: &["GEMINI_CLI_HOME"],
     targets,
+    plugin: PluginSpec { traces: plugin_traces, removal: "run `gemini extensions uninstall milepost`" },
     user_step: |scope| {
         (scope == Scope::Project)
             .then_some("Gemini runs a project's hooks only in a trusted folder: trust this folder in Gemini")
@@ -55,10 +58,17 @@ static EVENTS: &[HookedEvent] = &[
     hook("SessionEnd", SessionEnd, 20_000),
 ];
 
-static HOOKS: HookSettings = HookSettings { command: hook_command!("gemini"), events: EVENTS, named: true };
+pub(super) static HOOKS: HookSettings =
+    HookSettings { command: hook_command!("gemini"), events: EVENTS, named: true };
 
-static SERVER: McpServer =
+pub(super) static SERVER: McpServer =
     McpServer { list: "mcpServers", entry: r#"{"command": "milepost", "args": ["mcp"]}"# };
+
+fn plugin_traces(roots: &Roots) -> Vec<PluginTrace> {
+    let user = roots.user.as_ref().map(|user| user.variable_or("GEMINI_CLI_HOME", "").join(".gemini"));
+    let manifest = "extensions/milepost/gemini-extension.json";
+    user.map(|folder| PluginTrace::OwnFile(folder.join(manifest))).into_iter().collect()
+}
 
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     let user = |user: &super::UserFolders| user.variable_or("GEMINI_CLI_HOME", "").join(".gemini");

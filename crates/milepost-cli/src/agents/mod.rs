@@ -7,6 +7,8 @@ mod codex;
 pub(crate) mod event;
 mod gemini;
 mod opencode;
+#[cfg(test)]
+mod plugin_tests;
 pub(crate) mod setup;
 mod spec;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
 use super::event::tool::ToolUse;
 use super::event::{HookEvent, HookKind, SessionSource, classify_failure, path, text};
-use super::setup::{Content, Dialect, McpServer, Part, Target};
+use super::setup::{Content, Dialect, McpServer, Part, PluginSpec, PluginTrace, Target};
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, Roots, Scope, ToolNames};
 
 pub(super) static SPEC: AgentSpec = AgentSpec {
@@ -25,6 +25,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     session_variable: None,
     folder_variables: &["XDG_CONFIG_HOME"],
     targets,
+    plugin: PluginSpec { traces: plugin_traces, removal: "remove @milepost/opencode from its settings" },
     user_step: |_| None,
     hook_switch: None,
     runs_hooks_twice: false,
@@ -45,6 +46,13 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
 
 static SERVER: McpServer =
     McpServer { list: "mcp", entry: r#"{"type": "local", "command": ["milepost", "mcp"], "enabled": true}"# };
+
+fn plugin_traces(roots: &Roots) -> Vec<PluginTrace> {
+    let Some(user) = &roots.user else { return Vec::new() };
+    let folder = user.variable_or("XDG_CONFIG_HOME", ".config").join("opencode");
+    let files = ["opencode.json", "opencode.jsonc"].map(|name| folder.join(name));
+    files.map(PluginTrace::Packages).into()
+}
 
 fn targets(roots: &Roots, scope: Scope) -> Vec<Target> {
     let user = |user: &super::UserFolders| user.variable_or("XDG_CONFIG_HOME", ".config").join("opencode");

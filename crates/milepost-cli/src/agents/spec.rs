@@ -10,7 +10,7 @@ use super::event::talk::TalkFormat;
 use super::event::todo::TodoFormat;
 use super::event::transcript::CommandEnd;
 use super::event::{EventRole, HookEvent};
-use super::setup::Target;
+use super::setup::{PluginSpec, ProgramName, Target};
 
 #[derive(Debug)]
 pub(crate) struct AgentSpec {
@@ -31,6 +31,8 @@ pub(crate) struct AgentSpec {
     pub(crate) folder_variables: &'static [&'static str],
     /// The files to set up, and the content of each.
     pub(crate) targets: fn(&Roots, Scope) -> Vec<Target>,
+    /// Its plugin with the same content, as an alternative to those files.
+    pub(crate) plugin: PluginSpec,
     /// What the user has to do after the setup.
     pub(crate) user_step: fn(Scope) -> Option<&'static str>,
     /// The path of a setting that turns off all hooks if it is false.
@@ -163,6 +165,8 @@ pub(crate) struct Roots {
     pub(crate) project: PathBuf,
     /// `None` without a home folder. Then only the project's files can be found.
     pub(crate) user: Option<UserFolders>,
+    /// How the user's files name the program.
+    pub(crate) program: ProgramName,
 }
 
 /// The user's home folder, and the folders that environment variables set.

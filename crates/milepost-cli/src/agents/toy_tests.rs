@@ -8,8 +8,8 @@ use serde_json::json;
 use super::event::EventRole::*;
 use super::event::{HookKind, SessionSource, parse};
 use super::setup::{
-    Access, Content, Dialect, HookSettings, McpServer, Part, Records, Target, apply, hook_command, inspect,
-    plan_install, plan_uninstall,
+    Access, Content, Dialect, HookSettings, McpServer, Part, PluginSpec, ProgramName, Records, Target, apply,
+    hook_command, inspect, plan_install, plan_uninstall,
 };
 use super::spec::{AgentSpec, AnswerFormat, EventFormat, HookedEvent, Roots, Scope, ToolNames, hook};
 use super::{UserFolders, find_agent};
@@ -24,6 +24,7 @@ pub(super) static SPEC: AgentSpec = AgentSpec {
     session_variable: None,
     folder_variables: &["TOY_HOME"],
     targets,
+    plugin: PluginSpec { traces: |_| Vec::new(), removal: "break the toy" },
     user_step: |_| Some("wind it up"),
     hook_switch: None,
     runs_hooks_twice: false,
@@ -59,7 +60,8 @@ fn a_spec_is_all_that_an_install_needs() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let user = UserFolders { home: home.clone(), variables: vec![("TOY_HOME", home.join("toys"))] };
-    let roots = Roots { project: folder.path().join("project"), user: Some(user) };
+    let roots =
+        Roots { project: folder.path().join("project"), user: Some(user), program: ProgramName::OnPath };
     let settings = home.join("toys/toy.json");
     let before = "{\n  // mine\n  \"a\": 1,\n}\n";
     fs::create_dir_all(home.join("toys")).unwrap();

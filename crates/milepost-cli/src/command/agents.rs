@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use milepost::ReasonCode;
 
 use crate::agents::setup::{
-    Access, Action, Plan, Records, apply, inspect, inspect_scopes, plan_install, plan_uninstall,
+    Access, Action, Plan, Records, apply, find_plugin, inspect, inspect_scopes, plan_install, plan_uninstall,
 };
 use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
 use crate::completion::Values;
@@ -179,7 +179,7 @@ impl<'a> AgentSetup<'a> {
     pub(crate) fn open(context: &'a Context<'a>) -> Self {
         let environment = AgentEnvironment::read();
         let project = context.config.paths.root.clone();
-        let roots = Roots { project, user: environment.user.clone() };
+        let roots = environment.roots(project);
         Self { context, environment, roots }
     }
 
@@ -190,7 +190,8 @@ impl<'a> AgentSetup<'a> {
 
     /// Whether the user's set-up of an agent is up to date with this version.
     pub(crate) fn is_current(&self, agent: Agent) -> bool {
-        self.environment.user.is_some() && inspect(agent, Scope::User, &self.roots).is_current()
+        let is_set_up = || inspect(agent, Scope::User, &self.roots).is_current();
+        self.environment.user.is_some() && (find_plugin(agent, &self.roots).is_some() || is_set_up())
     }
 
     /// The records of earlier installs. If they cannot be opened, uninstall relies on the settings files
@@ -332,6 +333,7 @@ impl<'a> AgentSetup<'a> {
         let inspect = |agent: &Agent| AgentStatus {
             agent,
             program: program(agent.program),
+            plugin: find_plugin(agent, &self.roots).map(|file| file.display().to_string()),
             setups: inspect_scopes(agent, &scopes, &self.roots),
         };
         let records = self.records(Access::ReadOnly);

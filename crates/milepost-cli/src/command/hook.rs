@@ -23,6 +23,9 @@ pub(crate) struct HookArgs {
     /// Exit with an error if something fails
     #[arg(long)]
     strict: bool,
+    /// Do nothing if `milepost agents install` set up the same agent (for the hooks of plugins)
+    #[arg(long, hide = true)]
+    plugin: bool,
     /// Finish a snapshot of the files that took too long (started by hooks in the background)
     #[arg(long, hide = true)]
     finish_snapshot: bool,
@@ -31,7 +34,10 @@ pub(crate) struct HookArgs {
 pub(crate) fn run(args: &HookArgs, global: &Global, output: &Output) -> Result<()> {
     match find_agent(&args.agent) {
         Some(_) if args.finish_snapshot => hook::background::run(global, output),
-        Some(agent) => hook::run(agent, global, args.strict, output),
+        Some(agent) => {
+            let options = hook::Options { is_strict: args.strict, is_plugin: args.plugin };
+            hook::run(agent, global, options, output)
+        }
         // This version may be too old to know the agent, which must not notice.
         None if !args.strict => Ok(()),
         None => Err(unknown_agent(&args.agent)),

@@ -1,10 +1,11 @@
 //! Reads the environment, in one place. An empty variable counts as unset.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use milepost::internal::trust::UserState;
 
-use crate::agents::{AGENTS, UserFolders};
+use crate::agents::setup::ProgramName;
+use crate::agents::{AGENTS, Roots, UserFolders};
 use crate::error::{CommandError, Result};
 
 /// Settings from the environment.
@@ -152,9 +153,30 @@ impl AgentEnvironment {
         }
     }
 
+    /// The folders that contain the agents' files, for a project.
+    pub(crate) fn roots(&self, project: PathBuf) -> Roots {
+        Roots { project, user: self.user.clone(), program: program_name() }
+    }
+
     /// Finds a program in `PATH`.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         find_program(name)
+    }
+}
+
+/// How files name this program. A program in an npm package is named by its path if the `milepost` in PATH is the package's
+/// launcher, which starts Node, or if there is none, as for `npx`, which extends PATH only for the programs that it starts.
+fn program_name() -> ProgramName {
+    let is_in_package = |path: &Path| path.components().any(|part| part.as_os_str() == "node_modules");
+    let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
+    let Some(own) = own.filter(|own| is_in_package(own)) else { return ProgramName::OnPath };
+    let paths = variable("PATH").unwrap_or_default();
+    let folders =
+        std::env::split_paths(&paths).filter(|folder| folder.is_absolute() && !is_in_package(folder));
+    let mut found = folders.map(|folder| folder.join("milepost")).filter(|path| is_executable(path));
+    match found.next().and_then(|path| std::fs::canonicalize(path).ok()) {
+        Some(path) if path == own => ProgramName::OnPath,
+        _ => ProgramName::at(&own).unwrap_or_default(),
     }
 }
 

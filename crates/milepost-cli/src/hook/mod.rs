@@ -14,22 +14,38 @@ use milepost::store::ForeignReason;
 use self::failures::EventOrigin;
 use crate::agents::Agent;
 use crate::agents::event::{self, payload};
+use crate::agents::setup::has_hooks;
 use crate::cli::Global;
-use crate::config::Config;
+use crate::config::{AgentEnvironment, Config};
 use crate::context::{Audience, Context};
 use crate::error::{CommandError, Result};
 use crate::present::{Output, format};
 
+/// How a hook runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Options {
+    /// Whether a failure is an error.
+    pub(crate) is_strict: bool,
+    /// Whether a plugin calls the hook. It gives way to hooks that `agents install` set up.
+    pub(crate) is_plugin: bool,
+}
+
 /// Reads one event and handles it.
-pub(crate) fn run(agent: Agent, global: &Global, strict: bool, output: &Output) -> Result<()> {
+pub(crate) fn run(agent: Agent, global: &Global, options: Options, output: &Output) -> Result<()> {
     let mut origin = EventOrigin::default();
-    let Err(error) = read_and_handle(agent, global, output, &mut origin) else { return Ok(()) };
+    let Err(error) = read_and_handle(agent, global, options, output, &mut origin) else { return Ok(()) };
     failures::record(agent, origin, &error);
-    if strict { Err(error) } else { Ok(()) }
+    if options.is_strict { Err(error) } else { Ok(()) }
 }
 
 /// Reads and handles the event. Fills in `origin`, which describes the event if it fails.
-fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut EventOrigin) -> Result<()> {
+fn read_and_handle(
+    agent: Agent,
+    global: &Global,
+    options: Options,
+    output: &Output,
+    origin: &mut EventOrigin,
+) -> Result<()> {
     let payload = payload::read(std::io::stdin().lock())
         .map_err(|e| CommandError::usage(format!("{agent} sent invalid JSON: {e}")))?;
     let Some(event) = event::parse(agent, &payload) else { return Ok(()) };
@@ -55,6 +71,9 @@ fn read_and_handle(agent: Agent, global: &Global, output: &Output, origin: &mut 
             return Err(error);
         }
     };
+    if options.is_plugin && has_hooks(agent, &AgentEnvironment::read().roots(config.paths.root.clone())) {
+        return Ok(());
+    }
     let context = Context::for_audience(config, output, Audience::Hook);
     // The user sees the refusal when a session starts. The agent never gets it.
     if let Some(message) = refusal(&context, starts_session) {

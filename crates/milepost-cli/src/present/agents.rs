@@ -274,6 +274,8 @@ fn and_more(n: usize, text: impl Fn(usize) -> String) -> String {
 pub(crate) struct AgentStatus {
     pub(crate) agent: Agent,
     pub(crate) program: Option<String>,
+    /// The file that shows that the agent has Milepost's plugin.
+    pub(crate) plugin: Option<String>,
     #[serde(rename = "scopes")]
     pub(crate) setups: Vec<Setup>,
 }
@@ -311,6 +313,9 @@ impl StatusDocument {
             Table::new(output, &["AGENT", "PROGRAM", "SCOPE", "HOOKS", "COMMAND", "MCP"].map(Column::new));
         let mut notes = String::new();
         for found in &self.agents {
+            if let Some(file) = &found.plugin {
+                let _ = writeln!(notes, "{} has the plugin ({})", found.agent, clean(file));
+            }
             for setup in &found.setups {
                 let part = |part| cell(setup.part(part).map_or("", |state| state.name().0));
                 let program = if found.program.is_some() { "found" } else { "not found" };
@@ -363,8 +368,9 @@ impl StatusDocument {
         if let Some(stale) = setups().find(|setup| setup.is_stale()) {
             return format!("milepost agents install {}{}", stale.agent, flag(stale.scope));
         }
-        let bare =
-            self.agents.iter().find(|f| f.program.is_some() && f.setups.iter().all(|s| !s.is_installed()));
+        let bare = self.agents.iter().find(|f| {
+            f.program.is_some() && f.plugin.is_none() && f.setups.iter().all(|s| !s.is_installed())
+        });
         match bare {
             Some(found) => format!("milepost agents install {}", found.agent),
             None => "milepost status".to_owned(),

@@ -4,6 +4,7 @@
 
 mod agent_text;
 mod agents;
+mod agents_plugin;
 mod agents_setup;
 mod bounds;
 mod brief;

@@ -7,6 +7,7 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use super::edit::Document;
 use super::hooks::HookSettings;
 use super::json::{Dialect, SyntaxError};
+use super::program::ProgramName;
 use super::server::McpServer;
 use super::toml_server;
 
@@ -124,22 +125,27 @@ pub(super) const MARK: &str = "Written by `milepost agents install`";
 
 impl Content {
     /// Returns the text with our part.
-    pub(super) fn install(&self, text: Option<&str>, prior: &mut PriorState) -> Result<String, Refusal> {
+    pub(super) fn install(
+        &self,
+        text: Option<&str>,
+        prior: &mut PriorState,
+        program: &ProgramName,
+    ) -> Result<String, Refusal> {
         match self {
             Self::Settings { dialect, hooks, server } => {
                 let mut document = Document::parse(text.unwrap_or_default(), *dialect)?;
                 if let Some(hooks) = hooks {
-                    hooks.install(&mut document, prior)?;
+                    hooks.install(&mut document, prior, program)?;
                 }
                 if let Some(server) = server {
-                    server.install(&mut document, prior)?;
+                    server.install(&mut document, prior, program)?;
                 }
                 Ok(document.text())
             }
-            Self::TomlServer => toml_server::install(text.unwrap_or_default()),
+            Self::TomlServer => toml_server::install(text.unwrap_or_default(), program),
             Self::OwnFile { text: ours, .. } => match text {
                 Some(theirs) if is_users_own(theirs) => Ok(theirs.to_owned()),
-                _ => Ok((*ours).to_owned()),
+                _ => Ok(program.in_text(ours).into_owned()),
             },
         }
     }
@@ -168,19 +174,25 @@ impl Content {
     }
 
     /// The state of each part in this file.
-    pub(super) fn install_state(&self, text: Option<&str>) -> Result<Vec<(Part, InstallState)>, Refusal> {
+    pub(super) fn install_state(
+        &self,
+        text: Option<&str>,
+        program: &ProgramName,
+    ) -> Result<Vec<(Part, InstallState)>, Refusal> {
         Ok(match self {
             Self::Settings { dialect, hooks, server } => {
                 let document = Document::parse(text.unwrap_or_default(), *dialect)?;
-                let hooks = hooks.map(|hooks| (Part::Hooks, hooks.install_state(&document)));
-                let server = server.map(|server| (Part::Mcp, server.install_state(&document)));
+                let hooks = hooks.map(|hooks| (Part::Hooks, hooks.install_state(&document, program)));
+                let server = server.map(|server| (Part::Mcp, server.install_state(&document, program)));
                 hooks.into_iter().chain(server).collect()
             }
-            Self::TomlServer => vec![(Part::Mcp, toml_server::install_state(text.unwrap_or_default())?)],
+            Self::TomlServer => {
+                vec![(Part::Mcp, toml_server::install_state(text.unwrap_or_default(), program)?)]
+            }
             Self::OwnFile { part, text: ours } => {
                 let state = match text {
                     None => InstallState::Absent,
-                    Some(text) if text == *ours => InstallState::Current,
+                    Some(text) if text == program.in_text(ours) => InstallState::Current,
                     Some(text) if is_users_own(text) => {
                         InstallState::Foreign("a file of your own already exists there".into())
                     }

@@ -6,6 +6,7 @@
 use super::super::spec::HookedEvent;
 use super::content::{InstallState, PriorState, Refusal};
 use super::edit::{Document, ItemPath};
+use super::program::{ProgramName, calls_hook};
 use super::style::quote;
 
 /// The hooks to install for an agent.
@@ -28,9 +29,6 @@ macro_rules! hook_command {
 }
 pub(in crate::agents) use hook_command;
 
-/// Part of every hook command that Milepost installs.
-const COMMAND_MARKER: &str = "milepost hook ";
-
 /// A hook entry that Milepost installed.
 struct InstalledHook {
     event: String,
@@ -43,20 +41,38 @@ impl HookSettings {
         self.events.iter().any(|event| event.name == name)
     }
 
+    /// The command of a plugin's hooks. With `--plugin`, they give way to hooks that `agents install` set up.
+    #[cfg(test)]
+    pub(in crate::agents) fn plugin_command(&self) -> String {
+        self.command.replace(" || cat", " --plugin || cat")
+    }
+
+    /// The JSON of an event's group in a plugin.
+    #[cfg(test)]
+    pub(in crate::agents) fn plugin_group(&self, timeout: u64) -> String {
+        self.group(&self.plugin_command(), timeout)
+    }
+
     /// The JSON of an event's group with our entry.
-    fn group(&self, timeout: u64) -> String {
+    fn group(&self, command: &str, timeout: u64) -> String {
         let name = if self.named { r#""name": "milepost", "# } else { "" };
-        let command = quote(self.command);
+        let command = quote(command);
         format!(
             r#"{{"matcher": "*", "hooks": [{{{name}"type": "command", "command": {command}, "timeout": {timeout}}}]}}"#
         )
     }
 
-    pub(super) fn install(&self, document: &mut Document, prior: &mut PriorState) -> Result<(), Refusal> {
+    pub(super) fn install(
+        &self,
+        document: &mut Document,
+        prior: &mut PriorState,
+        program: &ProgramName,
+    ) -> Result<(), Refusal> {
+        let command = program.hook_command(self.command);
         if document.find(&["hooks"]).is_none() {
             let events = self.events.iter();
             let groups: Vec<_> = events
-                .map(|event| format!("{}: [{}]", quote(event.name), self.group(event.timeout)))
+                .map(|event| format!("{}: [{}]", quote(event.name), self.group(&command, event.timeout)))
                 .collect();
             return Ok(document.push(&[], Some("hooks"), &format!("{{{}}}", groups.join(", ")))?);
         }
@@ -68,19 +84,19 @@ impl HookSettings {
             let hooks = find_object(document, &["hooks"])?;
             let mut ours = installed(document).into_iter().filter(|hook| hook.event == *name);
             if let Some(hook) = ours.next() {
-                if document.string(&hook.command) != Some(self.command) {
-                    document.replace(&hook.command, &quote(self.command))?;
+                if document.string(&hook.command) != Some(command.as_ref()) {
+                    document.replace(&hook.command, &quote(&command))?;
                 }
                 continue;
             }
             match document.find_from(&hooks, &[name]) {
                 None => {
                     prior.note_empty(document, &hooks, "hooks");
-                    document.push(&hooks, Some(name), &format!("[{}]", self.group(*timeout)))?;
+                    document.push(&hooks, Some(name), &format!("[{}]", self.group(&command, *timeout)))?;
                 }
                 Some(path) if document.is_array(&path) => {
                     prior.note_empty(document, &path, &format!("hooks.{name}"));
-                    document.push(&path, None, &self.group(*timeout))?;
+                    document.push(&path, None, &self.group(&command, *timeout))?;
                 }
                 Some(_) => return Err(Refusal::new(&format!("hooks.{name} is not an array"))),
             }
@@ -95,7 +111,8 @@ impl HookSettings {
         Ok(())
     }
 
-    pub(super) fn install_state(&self, document: &Document) -> InstallState {
+    pub(super) fn install_state(&self, document: &Document, program: &ProgramName) -> InstallState {
+        let command = program.hook_command(self.command);
         let found = installed(document);
         if found.is_empty() {
             return InstallState::Absent;
@@ -115,7 +132,7 @@ impl HookSettings {
         if !extra.is_empty() {
             why.push(format!("a hook that is no longer used for {}", extra.join(", ")));
         }
-        let other = found.iter().filter(|hook| document.string(&hook.command) != Some(self.command));
+        let other = found.iter().filter(|hook| document.string(&hook.command) != Some(command.as_ref()));
         let other: Vec<_> = other.map(|hook| hook.event.as_str()).collect();
         if !other.is_empty() {
             why.push(format!("another command for {}", other.join(", ")));
@@ -160,7 +177,7 @@ fn installed(document: &Document) -> Vec<InstalledHook> {
             let Some(entries) = document.find_from(&group, &["hooks"]) else { continue };
             for (_, entry) in document.children(&entries) {
                 let Some(command) = document.find_from(&entry, &["command"]) else { continue };
-                if document.string(&command).is_some_and(|text| text.contains(COMMAND_MARKER)) {
+                if document.string(&command).is_some_and(calls_hook) {
                     let event = event.unwrap_or_default().to_owned();
                     all.push(InstalledHook { event, command, entry });
                 }

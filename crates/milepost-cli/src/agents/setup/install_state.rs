@@ -8,6 +8,8 @@ use super::content::{InstallState, Part, Refusal};
 use super::edit::Document;
 use super::json::Dialect;
 use super::plan::{duplicate_hooks, read_text, resolve_links};
+use super::plugin::{find_plugin, plugin_as_well};
+use super::targets;
 
 /// How an agent is set up in one scope.
 #[derive(Debug)]
@@ -73,9 +75,10 @@ impl Serialize for Setup {
 
 pub(crate) fn inspect(agent: Agent, scope: Scope, roots: &Roots) -> Setup {
     let mut setup = Setup { agent, scope, parts: Vec::new(), user_steps: Vec::new() };
-    for target in (agent.targets)(roots, scope) {
+    for target in targets(agent, roots, scope) {
         let text = resolve_links(&target.path).and_then(|path| read_text(&path));
-        let found = text.clone().and_then(|text| target.content.install_state(text.as_deref()));
+        let found =
+            text.clone().and_then(|text| target.content.install_state(text.as_deref(), &target.program));
         let states = found.unwrap_or_else(|Refusal(why)| {
             let parts = target.content.parts().into_iter();
             parts.map(|part| (part, InstallState::Invalid(why.clone()))).collect()
@@ -95,8 +98,25 @@ pub(crate) fn inspect(agent: Agent, scope: Scope, roots: &Roots) -> Setup {
     setup.parts.sort_by_key(|part| part.part);
     if setup.is_installed() {
         setup.user_steps.extend((agent.user_step)(scope).map(str::to_owned));
+        let plugin = find_plugin(agent, roots).filter(|_| scope == Scope::User);
+        setup.user_steps.extend(plugin.map(|file| plugin_as_well(agent, &file)));
     }
     setup
+}
+
+/// Whether `agents install` set up hooks that the agent runs, in the user's or the project's settings. An agent that asks
+/// for approval of each hook may not run those of a project.
+pub(crate) fn has_hooks(agent: Agent, roots: &Roots) -> bool {
+    let mut scopes = [Scope::User, Scope::Project].into_iter();
+    scopes.any(|scope| {
+        (scope == Scope::User || !agent.runs_hooks_twice)
+            && targets(agent, roots, scope).iter().any(|target| {
+                let text = resolve_links(&target.path).and_then(|path| read_text(&path)).ok().flatten();
+                target.content.parts().contains(&Part::Hooks)
+                    && text.is_some_and(|text| text.contains("milepost"))
+                    && inspect(agent, scope, roots).has(Part::Hooks)
+            })
+    })
 }
 
 pub(crate) fn inspect_scopes(agent: Agent, scopes: &[Scope], roots: &Roots) -> Vec<Setup> {

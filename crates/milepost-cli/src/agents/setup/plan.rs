@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 use super::super::{Agent, Roots, Scope};
-use super::Target;
 use super::content::{Content, InstallState, Part, Refusal, Remainder};
 use super::install_state::inspect;
+use super::plugin::{find_plugin, plugin_as_well, plugin_instead};
 use super::record::{Record, Records, digest};
+use super::{Target, targets};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -122,10 +123,20 @@ impl Plan {
 
 pub(crate) fn plan_install(agent: Agent, scope: Scope, roots: &Roots, records: &Records) -> Plan {
     let mut plan = Plan::new(Action::Install, agent, scope, roots);
-    for target in (agent.targets)(roots, scope) {
+    if let Some(file) = find_plugin(agent, roots).filter(|_| scope == Scope::User) {
+        if !inspect(agent, scope, roots).is_installed() {
+            plan.notes.push(plugin_instead(agent, &file));
+            return plan;
+        }
+        plan.notes.push(plugin_as_well(agent, &file));
+    }
+    for target in targets(agent, roots, scope) {
         match plan_file_install(&plan, &target, records) {
             Ok(change) => {
-                let foreign = target.content.install_state(change.after.as_deref()).unwrap_or_default();
+                let foreign = target
+                    .content
+                    .install_state(change.after.as_deref(), &target.program)
+                    .unwrap_or_default();
                 plan.notes.extend(foreign.into_iter().filter_map(|(part, state)| match state {
                     InstallState::Foreign(what) => {
                         Some(format!("{}: {what}; {} not set up", target.path.display(), part.name()))
@@ -179,7 +190,7 @@ fn plan_file_install(plan: &Plan, target: &Target, records: &Records) -> Result<
     let before = read_text(&real)?;
     let known = records.get(&real);
     let mut prior = known.map(|known| known.prior.clone()).unwrap_or_default();
-    let after = target.content.install(before.as_deref(), &mut prior)?;
+    let after = target.content.install(before.as_deref(), &mut prior, &target.program)?;
     let now = before.as_deref().map(|text| digest(text.as_bytes()));
     // If the file is unchanged since the last install, an uninstall restores the original text.
     let same = known.filter(|known| Some(&known.digest_after) == now.as_ref());
@@ -218,7 +229,7 @@ fn plan_file_install(plan: &Plan, target: &Target, records: &Records) -> Result<
 
 pub(crate) fn plan_uninstall(agent: Agent, scope: Scope, roots: &Roots, records: &Records) -> Plan {
     let mut plan = Plan::new(Action::Uninstall, agent, scope, roots);
-    let mut targets = (agent.targets)(roots, scope);
+    let mut targets = targets(agent, roots, scope);
     // Add files that an earlier install set up under another name or in another folder.
     let is_own = |record: &&Record| {
         record.agent == agent.name && record.scope == scope && record.project == plan.project

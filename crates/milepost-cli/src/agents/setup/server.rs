@@ -2,6 +2,7 @@
 
 use super::content::{InstallState, PriorState, Refusal};
 use super::edit::{Document, ItemPath};
+use super::program::ProgramName;
 
 /// The name of the entry, the same for every agent.
 pub(super) const NAME: &str = "milepost";
@@ -16,23 +17,28 @@ pub(crate) struct McpServer {
 }
 
 impl McpServer {
-    pub(super) fn install(&self, document: &mut Document, prior: &mut PriorState) -> Result<(), Refusal> {
-        let list = self.list;
-        match self.install_state(document) {
+    pub(super) fn install(
+        &self,
+        document: &mut Document,
+        prior: &mut PriorState,
+        program: &ProgramName,
+    ) -> Result<(), Refusal> {
+        let (list, entry) = (self.list, program.in_text(self.entry));
+        match self.install_state(document, program) {
             InstallState::Current | InstallState::Foreign(_) | InstallState::Invalid(_) => return Ok(()),
             InstallState::Stale(_) => {
                 if let Some(path) = document.find(&[list, NAME]) {
-                    document.replace(&path, self.entry)?;
+                    document.replace(&path, &entry)?;
                 }
                 return Ok(());
             }
             InstallState::Absent => {}
         }
         match document.find(&[list]) {
-            None => document.push(&[], Some(list), &format!("{{\"{NAME}\": {}}}", self.entry))?,
+            None => document.push(&[], Some(list), &format!("{{\"{NAME}\": {entry}}}"))?,
             Some(path) if document.is_object(&path) => {
                 prior.note_empty(document, &path, list);
-                document.push(&path, Some(NAME), self.entry)?;
+                document.push(&path, Some(NAME), &entry)?;
             }
             Some(_) => return Err(Refusal::new(&format!("{list} is not an object"))),
         }
@@ -41,7 +47,10 @@ impl McpServer {
 
     pub(super) fn uninstall(&self, document: &mut Document, prior: &PriorState) -> Result<(), Refusal> {
         let list = self.list;
-        if matches!(self.install_state(document), InstallState::Absent | InstallState::Foreign(_)) {
+        if matches!(
+            self.install_state(document, &ProgramName::OnPath),
+            InstallState::Absent | InstallState::Foreign(_)
+        ) {
             return Ok(());
         }
         let Some(path) = document.find(&[list, NAME]) else { return Ok(()) };
@@ -53,10 +62,10 @@ impl McpServer {
         Ok(())
     }
 
-    pub(super) fn install_state(&self, document: &Document) -> InstallState {
+    pub(super) fn install_state(&self, document: &Document, program: &ProgramName) -> InstallState {
         let Some(path) = document.find(&[self.list, NAME]) else { return InstallState::Absent };
         let command = Self::command(document, &path);
-        classify_command(&command.iter().map(String::as_str).collect::<Vec<_>>())
+        classify_command(&command.iter().map(String::as_str).collect::<Vec<_>>(), program)
     }
 
     /// The program and arguments of an entry.
@@ -73,7 +82,7 @@ impl McpServer {
 }
 
 /// Classifies an entry by its command. The user may have replaced the program name with a path.
-pub(super) fn classify_command(command: &[&str]) -> InstallState {
+pub(super) fn classify_command(command: &[&str], wanted: &ProgramName) -> InstallState {
     let Some((program, arguments)) = command.split_first() else {
         return InstallState::Foreign("an MCP server named milepost without a command".into());
     };
@@ -81,6 +90,9 @@ pub(super) fn classify_command(command: &[&str]) -> InstallState {
         return InstallState::Foreign(format!("an MCP server named milepost that runs {program}"));
     }
     match arguments {
+        ["mcp"] if !wanted.accepts(program) => {
+            InstallState::Stale(format!("the MCP server is {program}, from another installation"))
+        }
         ["mcp"] => InstallState::Current,
         other => InstallState::Stale(format!(
             "the MCP server's arguments are \"{}\" instead of \"mcp\"",

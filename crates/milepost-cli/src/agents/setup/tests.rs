@@ -3,11 +3,13 @@
 
 use proptest::prelude::*;
 
+use super::ProgramName;
 use super::content::{Content, InstallState, PriorState, Remainder};
 use crate::agents::{AGENTS, Roots, Scope, UserFolders};
 
 fn settings() -> Vec<Content> {
-    let roots = Roots { project: "/p".into(), user: Some(UserFolders::default()) };
+    let roots =
+        Roots { project: "/p".into(), user: Some(UserFolders::default()), program: ProgramName::OnPath };
     let all = AGENTS.iter().flat_map(|agent| (agent.targets)(&roots, Scope::Project));
     all.map(|target| target.content).filter(|content| matches!(content, Content::Settings { .. })).collect()
 }
@@ -19,11 +21,13 @@ fn is_jsonc(content: &Content) -> bool {
 /// Installs twice, then uninstalls with the recorded prior state. Returns the text that remains.
 fn round(content: &Content, text: &str) -> String {
     let mut prior = PriorState::default();
-    let installed = content.install(Some(text), &mut prior).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
-    let state = content.install_state(Some(&installed)).unwrap();
+    let installed = content
+        .install(Some(text), &mut prior, &ProgramName::OnPath)
+        .unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
+    let state = content.install_state(Some(&installed), &ProgramName::OnPath).unwrap();
     assert!(state.iter().all(|(_, s)| *s == InstallState::Current), "{state:?} in {installed}");
     assert_eq!(
-        content.install(Some(&installed), &mut prior).unwrap(),
+        content.install(Some(&installed), &mut prior, &ProgramName::OnPath).unwrap(),
         installed,
         "a second install changes nothing"
     );
@@ -59,7 +63,8 @@ fn what_people_write_comes_back() {
     ];
     for content in settings() {
         for text in plain.iter().copied().chain(comments.iter().copied().filter(|_| is_jsonc(&content))) {
-            let wrong = content.install(Some(text), &mut PriorState::default()).is_err();
+            let wrong =
+                content.install(Some(text), &mut PriorState::default(), &ProgramName::OnPath).is_err();
             let edits_hooks = matches!(content, Content::Settings { hooks: Some(_), .. });
             assert_eq!(wrong, text == "[\n]" || edits_hooks && text == "{\"hooks\": 3}", "{text}");
             if !wrong {
@@ -67,7 +72,10 @@ fn what_people_write_comes_back() {
             }
         }
         for text in comments.iter().copied().filter(|_| !is_jsonc(&content)) {
-            assert!(content.install(Some(text), &mut PriorState::default()).is_err(), "{text}");
+            assert!(
+                content.install(Some(text), &mut PriorState::default(), &ProgramName::OnPath).is_err(),
+                "{text}"
+            );
         }
     }
 }
@@ -76,7 +84,8 @@ fn what_people_write_comes_back() {
 fn what_the_user_did_meanwhile_stays() {
     for content in settings() {
         let before = "{\n  \"a\": 1\n}\n";
-        let installed = content.install(Some(before), &mut PriorState::default()).unwrap();
+        let installed =
+            content.install(Some(before), &mut PriorState::default(), &ProgramName::OnPath).unwrap();
         let edited =
             installed.replace("\"a\": 1,", "\"a\": 2,").replace("\n}\n", ",\n  \"z\": [\n    1\n  ]\n}\n");
         let (left, _) = content.uninstall(&edited, &PriorState::default()).unwrap();
@@ -88,7 +97,7 @@ fn what_the_user_did_meanwhile_stays() {
 fn old_entries_are_brought_up_to_date_in_place() {
     let content = settings()[0];
     let other = r#"{"hooks":{"Stop":[{"hooks":[{"command":"/x/milepost hook claude-code --old"}]},{"hooks":[{"command":"b"}]}],"PreToolUse":[{"hooks":[{"command":"milepost hook claude-code"},{"command":"c"}]}]}}"#;
-    let state = content.install_state(Some(other)).unwrap();
+    let state = content.install_state(Some(other), &ProgramName::OnPath).unwrap();
     let InstallState::Stale(why) = &state[0].1 else { panic!("{state:?}") };
     assert!(
         why.contains("no hook for SessionStart") && why.contains("no longer used for PreToolUse"),
@@ -98,8 +107,11 @@ fn old_entries_are_brought_up_to_date_in_place() {
         why.contains("another command for PreToolUse, Stop") || why.contains("another command for Stop"),
         "{why}"
     );
-    let installed = content.install(Some(other), &mut PriorState::default()).unwrap();
-    assert_eq!(content.install_state(Some(&installed)).unwrap()[0].1, InstallState::Current);
+    let installed = content.install(Some(other), &mut PriorState::default(), &ProgramName::OnPath).unwrap();
+    assert_eq!(
+        content.install_state(Some(&installed), &ProgramName::OnPath).unwrap()[0].1,
+        InstallState::Current
+    );
     let value: serde_json::Value = serde_json::from_str(&installed).unwrap();
     assert!(
         value["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().ends_with("|| cat >/dev/null")
@@ -118,10 +130,10 @@ fn a_server_of_the_users_own_stays() {
     let content = settings()[1];
     let own =
         "{\"mcpServers\": {\"milepost\": {\"command\": \"docker\", \"args\": [\"run\", \"milepost\"]}}}";
-    assert_eq!(content.install(Some(own), &mut PriorState::default()).unwrap(), own);
+    assert_eq!(content.install(Some(own), &mut PriorState::default(), &ProgramName::OnPath).unwrap(), own);
     assert_eq!(content.uninstall(own, &PriorState::default()).unwrap(), (own.to_owned(), Remainder::Text));
     let path = "{\"mcpServers\": {\"milepost\": {\"command\": \"/opt/bin/milepost\", \"args\": [\"mcp\"], \"env\": {}}}}";
-    assert_eq!(content.install(Some(path), &mut PriorState::default()).unwrap(), path);
+    assert_eq!(content.install(Some(path), &mut PriorState::default(), &ProgramName::OnPath).unwrap(), path);
 }
 
 /// White space that every agent accepts.
@@ -209,11 +221,18 @@ fn comes_back(text: &str, content: &Content) -> Result<(), TestCaseError> {
     // Only the record can restore a blank file.
     prop_assume!(!text.trim().is_empty());
     let mut prior = PriorState::default();
-    let Ok(installed) = content.install(Some(text), &mut prior) else { return Ok(()) };
+    let Ok(installed) = content.install(Some(text), &mut prior, &ProgramName::OnPath) else { return Ok(()) };
     prop_assert!(
-        content.install_state(Some(&installed)).unwrap().iter().all(|(_, s)| *s == InstallState::Current)
+        content
+            .install_state(Some(&installed), &ProgramName::OnPath)
+            .unwrap()
+            .iter()
+            .all(|(_, s)| *s == InstallState::Current)
     );
-    prop_assert_eq!(content.install(Some(&installed), &mut prior.clone()).unwrap(), installed.clone());
+    prop_assert_eq!(
+        content.install(Some(&installed), &mut prior.clone(), &ProgramName::OnPath).unwrap(),
+        installed.clone()
+    );
     let (left, _) = content.uninstall(&installed, &prior).unwrap();
     prop_assert_eq!(without_blanks_in_empty_ones(&left), without_blanks_in_empty_ones(text), "{}", installed);
     Ok(())

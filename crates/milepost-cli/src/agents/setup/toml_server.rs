@@ -5,11 +5,12 @@
 use toml::{Table, Value};
 
 use super::content::{InstallState, Refusal};
+use super::program::ProgramName;
 use super::server::{NAME, classify_command};
 
 const LIST: &str = "mcp_servers";
 const HEADER: &str = "[mcp_servers.milepost]";
-const BODY: [&str; 2] = ["command = \"milepost\"", "args = [\"mcp\"]"];
+const BODY: &str = "command = \"milepost\"\nargs = [\"mcp\"]";
 
 fn parse(text: &str) -> Result<Table, Refusal> {
     let text = text.trim_start_matches('\u{feff}');
@@ -19,21 +20,22 @@ fn parse(text: &str) -> Result<Table, Refusal> {
     })
 }
 
-pub(super) fn install_state(text: &str) -> Result<InstallState, Refusal> {
-    Ok(state_of(&parse(text)?))
+pub(super) fn install_state(text: &str, program: &ProgramName) -> Result<InstallState, Refusal> {
+    Ok(state_of(&parse(text)?, program))
 }
 
-fn state_of(table: &Table) -> InstallState {
+fn state_of(table: &Table, program: &ProgramName) -> InstallState {
     let Some(entry) = table.get(LIST).and_then(|list| list.get(NAME)) else { return InstallState::Absent };
     let args = entry.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let command: Vec<_> = entry.get("command").and_then(Value::as_str).into_iter().chain(args).collect();
-    classify_command(&command)
+    classify_command(&command, program)
 }
 
 /// Returns the text with the entry.
-pub(super) fn install(text: &str) -> Result<String, Refusal> {
+pub(super) fn install(text: &str, program: &ProgramName) -> Result<String, Refusal> {
+    let body = program.in_text(BODY);
     let before = parse(text)?;
-    let base = match state_of(&before) {
+    let base = match state_of(&before, program) {
         InstallState::Current | InstallState::Foreign(_) | InstallState::Invalid(_) => {
             return Ok(text.to_owned());
         }
@@ -41,7 +43,7 @@ pub(super) fn install(text: &str) -> Result<String, Refusal> {
         InstallState::Absent => text.to_owned(),
     };
     let newline = if base.contains("\r\n") { "\r\n" } else { "\n" };
-    let block = format!("{HEADER}{newline}{}", BODY.join(newline));
+    let block = format!("{HEADER}{newline}{}", body.replace('\n', newline));
     // A file without a final newline stays without one, so that `uninstall` restores it exactly.
     let added = match base.as_str() {
         "" => format!("{block}{newline}"),
@@ -49,7 +51,7 @@ pub(super) fn install(text: &str) -> Result<String, Refusal> {
         text => format!("{text}{newline}{newline}{block}"),
     };
     let mut wanted = before;
-    let entry: Table = BODY.join("\n").parse().map_err(|_| unsafe_edit())?;
+    let entry: Table = body.parse().map_err(|_| unsafe_edit())?;
     let list = wanted.entry(LIST).or_insert_with(|| Value::Table(Table::new()));
     let Some(list) = list.as_table_mut() else { return Err(Refusal::new("mcp_servers is not a table")) };
     list.insert(NAME.to_owned(), Value::Table(entry));
@@ -63,7 +65,7 @@ pub(super) fn install(text: &str) -> Result<String, Refusal> {
 /// Returns the text without the entry and its sub-tables.
 pub(super) fn uninstall(text: &str) -> Result<String, Refusal> {
     let mut wanted = parse(text)?;
-    if matches!(state_of(&wanted), InstallState::Absent | InstallState::Foreign(_)) {
+    if matches!(state_of(&wanted, &ProgramName::OnPath), InstallState::Absent | InstallState::Foreign(_)) {
         return Ok(text.to_owned());
     }
     if let Some(Value::Table(list)) = wanted.get_mut(LIST) {
@@ -141,9 +143,12 @@ mod tests {
             "x = [\n  [1],\n]\n",
             "mcp_servers.other.command = \"x\"\n\u{0020}\n",
         ] {
-            let installed = install(text).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
-            assert!(matches!(install_state(&installed), Ok(InstallState::Current)), "{installed}");
-            assert_eq!(install(&installed).unwrap(), installed);
+            let installed = install(text, &ProgramName::OnPath).unwrap_or_else(|e| panic!("{text:?}: {e:?}"));
+            assert!(
+                matches!(install_state(&installed, &ProgramName::OnPath), Ok(InstallState::Current)),
+                "{installed}"
+            );
+            assert_eq!(install(&installed, &ProgramName::OnPath).unwrap(), installed);
             assert_eq!(uninstall(&installed).unwrap(), text, "{installed}");
         }
     }
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn an_error_after_a_byte_order_mark_is_located() {
         for text in ["\u{feff}[m{", "\u{feff}\u{feff}a"] {
-            let Refusal(why) = install(text).unwrap_err();
+            let Refusal(why) = install(text, &ProgramName::OnPath).unwrap_err();
             assert!(why.starts_with("line 1: "), "{why}");
         }
     }
@@ -160,23 +165,23 @@ mod tests {
     fn keeps_entries_of_the_user_and_of_others() {
         let text = "a = 1\n\n[mcp_servers.milepost]\ncommand = \"milepost\"\nargs = [\"mcp\"]\nstartup_timeout_sec = 9\n\n\
                     [mcp_servers.milepost.env]\nX = \"1\"\n\n# about b\n[b]\nc = 1\n";
-        assert_eq!(install(text).unwrap(), text);
+        assert_eq!(install(text, &ProgramName::OnPath).unwrap(), text);
         assert_eq!(uninstall(text).unwrap(), "a = 1\n\n# about b\n[b]\nc = 1\n");
         let stale = "[mcp_servers.milepost]\ncommand = \"milepost\"\nargs = [\"serve\"]\n";
-        assert!(matches!(install_state(stale), Ok(InstallState::Stale(_))));
-        assert_eq!(install(stale).unwrap(), install("").unwrap());
+        assert!(matches!(install_state(stale, &ProgramName::OnPath), Ok(InstallState::Stale(_))));
+        assert_eq!(install(stale, &ProgramName::OnPath).unwrap(), install("", &ProgramName::OnPath).unwrap());
         let foreign = "[mcp_servers.milepost]\ncommand = \"other\"\n";
-        assert_eq!(install(foreign).unwrap(), foreign);
+        assert_eq!(install(foreign, &ProgramName::OnPath).unwrap(), foreign);
         assert_eq!(uninstall(foreign).unwrap(), foreign);
     }
 
     #[test]
     fn refuses_text_that_it_cannot_edit_safely() {
         for text in ["a = ", "mcp_servers = 3\n", "mcp_servers = { other = { command = \"x\" } }\n"] {
-            assert!(install(text).is_err(), "{text}");
+            assert!(install(text, &ProgramName::OnPath).is_err(), "{text}");
         }
         let inline = "mcp_servers = { milepost = { command = \"milepost\", args = [\"mcp\"] } }\n";
-        assert_eq!(install(inline).unwrap(), inline);
+        assert_eq!(install(inline, &ProgramName::OnPath).unwrap(), inline);
         assert!(uninstall(inline).is_err());
     }
 }
