@@ -31,6 +31,8 @@ mod npm;
 #[cfg(unix)]
 mod picture;
 #[cfg(unix)]
+mod portability;
+#[cfg(unix)]
 mod postgres;
 #[cfg(unix)]
 mod python;
@@ -47,7 +49,7 @@ mod ui;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist [--check] [--dev] [PART…] | release VERSION [--dry-run] | deny [--full] | architecture | api | faults [--short] [CASE…] | fuzz [--short] [TARGET…] [OPTION…] | postgres [--short] [CASE…] | python [build|bench] [--dev] [--short] [TEST…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | bench peers [--short] [--check] [--write] [PART…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
+const USAGE: &str = "usage: cargo xtask setup | test [--full] | dist [--check] [--dev] [PART…] | release VERSION [--dry-run] | deny [--full] | architecture | api | faults [--short] [CASE…] | fuzz [--short] [TARGET…] [OPTION…] | portability [--short] | portability wine [CASE…] | postgres [--short] [CASE…] | python [build|bench] [--dev] [--short] [TEST…] | ui [--short] [CASE…] | ui pictures | mcp | agents [NAME…] | picture [BINARY] | bench [--short] [--check] [NAME…] | bench peers [--short] [--check] [--write] [PART…] | handover [OPTION…] | search [--check] [QUERY] | survival [--tuning] [--check] [--documents] [NAME]";
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -82,6 +84,7 @@ fn run_on_unix(args: &[&str]) -> Result<()> {
             faults::run(faults::Size::Full, cases)
         }
         ["fuzz", rest @ ..] => fuzz::run(rest),
+        ["portability", rest @ ..] => portability::run(rest),
         ["postgres", "--short", cases @ ..] => postgres::run(faults::Size::Short, cases),
         ["postgres", cases @ ..] if !cases.iter().any(|c| c.starts_with('-')) => {
             postgres::run(faults::Size::Full, cases)

@@ -9,10 +9,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{is_installed, is_root, run_program};
+use crate::portability;
+use crate::shell::{is_installed, is_root, read_output, run_program};
 
-/// A program, the package that provides it, and what is skipped without it.
-const NEEDED: [(&str, &str, &str); 17] = [
+/// A program, the packages that provide it, and what is skipped without it.
+pub type Needed = (&'static str, &'static str, &'static str);
+
+const NEEDED: [Needed; 17] = [
     ("git", "git", "the worktree tests and the fault `outbox`"),
     ("faketime", "faketime", "the fault `clock`"),
     (
@@ -45,8 +48,41 @@ const SERVICE_POLICY: &str = "/usr/sbin/policy-rc.d";
 /// Makes the package `postgresql` create no cluster, which would start at every boot.
 const CLUSTER_POLICY: &str = "/etc/postgresql-common/createcluster.d/milepost.conf";
 
+/// What only `cargo xtask portability` and the full test run need.
+pub const FOR_PORTABILITY: [Needed; 2] = [
+    ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32", "the tests of the program for Windows"),
+    ("wine", "wine64 wine", "the tests of the program for Windows"),
+];
+
 pub fn run() -> Result<()> {
-    let missing: Vec<_> = NEEDED.iter().filter(|(program, ..)| !is_installed(program)).collect();
+    install(&NEEDED)?;
+    for target in portability::SHORT_TARGETS {
+        if let Err(why) = add_rust_target(target) {
+            println!(
+                "setup: the standard library for {target} is missing ({why}); this skips its type check"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Installs the standard library of a target, unless it is installed. The error says why it cannot be installed.
+pub fn add_rust_target(target: &str) -> Result<(), String> {
+    let mut libraries = Command::new("rustc");
+    libraries.args(["--print", "target-libdir", "--target", target]);
+    if read_output(&mut libraries).is_ok_and(|folder| Path::new(folder.trim()).is_dir()) {
+        return Ok(());
+    }
+    if !is_installed("rustup") {
+        return Err("rustup is not installed".to_owned());
+    }
+    let added = read_output(Command::new("rustup").args(["target", "add", target]));
+    added.map(drop).map_err(|e| format!("{e:#}").lines().last().unwrap_or_default().to_owned())
+}
+
+/// Installs those programs that are missing.
+pub fn install(needed: &[Needed]) -> Result<()> {
+    let missing: Vec<_> = needed.iter().filter(|(program, ..)| !is_installed(program)).collect();
     if missing.is_empty() {
         println!("setup: all programs are installed");
         return Ok(());
@@ -67,8 +103,10 @@ pub fn run() -> Result<()> {
         println!("setup: {e:#}; continuing with the existing package lists");
     }
     let _services_stay_off = ServicesStayOff::new()?;
-    for (program, package, without) in missing {
-        match run_program(apt().args(["install", "-y", "--no-install-recommends", package])) {
+    for (program, packages, without) in missing {
+        let mut install = apt();
+        install.args(["install", "-y", "--no-install-recommends"]).args(packages.split(' '));
+        match run_program(&mut install) {
             Ok(()) => println!("setup: {program} installed"),
             Err(e) => println!("setup: cannot install {program} ({e:#}); this skips {without}"),
         }

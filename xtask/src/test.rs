@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::shell::{cargo, read_output, root, run_program};
 use crate::{
-    agents, architecture, bench, deny, dist, faults, fuzz, handover, mcp, postgres, python, search, setup,
-    survival, ui,
+    agents, architecture, bench, deny, dist, faults, fuzz, handover, mcp, portability, postgres, python,
+    search, setup, survival, ui,
 };
 
 pub fn run(size: faults::Size) -> Result<()> {
@@ -34,6 +34,7 @@ pub fn run(size: faults::Size) -> Result<()> {
         ]))
     })?;
     step("features", features)?;
+    step("portability", || portability::run(if is_full { &[] } else { &["--short"] }))?;
     step("api", architecture::api::run)?;
     step("tests", || run_program(cargo().args(["test", "--quiet", "--workspace"])))?;
     step("fuzz", || {
@@ -58,7 +59,7 @@ pub fn run(size: faults::Size) -> Result<()> {
     step("handover", || handover::run(handover))?;
     println!("test: everything passed in {:.0} s", start.elapsed().as_secs_f64());
     // Reached only if no step failed.
-    let steps = if is_full { 22 } else { 19 };
+    let steps = if is_full { 23 } else { 20 };
     println!("steps: {steps} passed, 0 failed");
     Ok(())
 }

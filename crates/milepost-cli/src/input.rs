@@ -2,14 +2,12 @@
 //! and named pipes, so that a read neither has side effects nor blocks on a pipe without a writer.
 
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
+use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use milepost::Error;
 use milepost::model::ValidationError;
-use rustix::fs::{Mode, OFlags};
 
 use crate::error::Result;
 
@@ -113,18 +111,34 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
 fn open(path: &Path) -> io::Result<File> {
     let is_of_a_shell = ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|folder| path.starts_with(folder));
     let check = |about: Metadata| match about.file_type() {
-        kind if kind.is_file() || kind.is_fifo() && is_of_a_shell => Ok(()),
-        kind if kind.is_fifo() => Err(io::Error::other("it is a pipe, not a regular file")),
+        kind if kind.is_file() || is_pipe(kind) && is_of_a_shell => Ok(()),
+        kind if is_pipe(kind) => Err(io::Error::other("it is a pipe, not a regular file")),
         kind if kind.is_dir() => Err(io::Error::other("it is a directory, not a regular file")),
         _ => Err(io::Error::other("it is not a regular file")),
     };
     check(std::fs::metadata(path)?)?;
-    // Do not block if a pipe has replaced the file since the check.
-    let flags = if is_of_a_shell { OFlags::empty() } else { OFlags::NONBLOCK };
-    let flags = flags | OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // Do not block if a pipe has replaced the file since the check.
+        let flags = if is_of_a_shell { OFlags::empty() } else { OFlags::NONBLOCK };
+        options.custom_flags((flags | OFlags::NOCTTY | OFlags::CLOEXEC).bits().cast_signed());
+    }
+    let file = options.open(path)?;
     check(file.metadata()?)?;
     Ok(file)
+}
+
+/// Whether a file is a named pipe. On Windows, those are not among the files.
+#[cfg_attr(not(unix), allow(unused_variables, reason = "the kind is not needed"))]
+fn is_pipe(kind: FileType) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileTypeExt::is_fifo(&kind);
+    #[cfg(not(unix))]
+    return false;
 }
 
 /// Reads a file as text. The error for invalid UTF-8 names `member`, the field that the text is for.

@@ -1,13 +1,14 @@
 //! The source of time, which tests can replace. Provides wall time, and time since boot that never jumps.
 //! Other modules get timestamps only through `Clock`.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::fs::proc;
 use crate::model::ClockReading;
+pub(crate) use crate::platform::boot_id;
+use crate::platform::uptime_ms;
 
 /// A source of time.
 pub trait Clock: Send + Sync {
@@ -40,28 +41,6 @@ impl Clock for SystemClock {
 pub(crate) fn read(clock: &dyn Clock) -> ClockReading {
     let (boot_id, uptime_ms) = clock.since_boot().unzip();
     ClockReading { at: clock.now(), boot_id, uptime_ms }
-}
-
-/// The id of the current boot; `None` if the system does not provide one.
-pub(crate) fn boot_id() -> Option<&'static str> {
-    static BOOT: OnceLock<Option<String>> = OnceLock::new();
-    BOOT.get_or_init(|| {
-        let text = proc::read_file("/proc/sys/kernel/random/boot_id")?;
-        Some(text.trim().to_owned())
-    })
-    .as_deref()
-}
-
-#[cfg(target_os = "linux")]
-fn uptime_ms() -> Option<u64> {
-    let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let (seconds, nanos) = (u64::try_from(since_boot.tv_sec).ok()?, u64::try_from(since_boot.tv_nsec).ok()?);
-    Some(seconds * 1000 + nanos / 1_000_000)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn uptime_ms() -> Option<u64> {
-    None
 }
 
 /// Milliseconds from `start` to `end`, never negative. Uses the time since boot within

@@ -54,6 +54,7 @@ pub mod interop;
 pub mod model;
 mod owner;
 mod parallel;
+mod platform;
 mod redact;
 mod restore;
 mod resume;

@@ -43,13 +43,17 @@ const MODULES: &[(&str, &[&str])] = &[
     ("fs", &[]),
     ("parallel", &[]),
     ("humanize", &[]),
-    ("clock", &["model", "fs"]),
+    ("platform", &[]),
+    ("clock", &["model", "platform"]),
     ("trigger", &["model", "clock"]),
-    ("owner", &["model", "clock", "fs"]),
+    ("owner", &["model", "platform", "fs"]),
     ("redact", &["model"]),
     ("git", &["fs", "store::project_paths", "store::Repository"]),
     ("restore", &["model", "fs"]),
-    ("capture", &["model", "fs", "git", "store::project_paths", "store::Repository", "store::StoreUrl"]),
+    (
+        "capture",
+        &["model", "fs", "git", "platform", "store::project_paths", "store::Repository", "store::StoreUrl"],
+    ),
     // The folder of a project that Milepost keeps its own files in, and the repository to read.
     (
         "snapshot",

@@ -1,6 +1,5 @@
 //! `resume --rerun`: shows the recorded command of a run, asks for confirmation, and starts it again.
 
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,7 +7,7 @@ use milepost::ReasonCode;
 use milepost::internal::engine::RunAssessment;
 use milepost::model::RunId;
 
-use super::resume::{cannot_start, ensure_eligible, set_working_directory};
+use super::resume::{ensure_eligible, replace_process, set_working_directory};
 use crate::context::Context;
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -41,7 +40,7 @@ pub(super) fn run(from: &RunAssessment, run: &RunId, context: &Context<'_>) -> R
     let mut again = Command::new(program);
     again.args(["run", "--rejoin", "--run", run.as_str(), "--"]).args(&command);
     set_working_directory(&mut again, Some(&folder))?;
-    Ok(cannot_start("milepost run", &again.exec()))
+    Ok(replace_process("milepost run", again))
 }
 
 /// Shows the recorded command and asks for confirmation. `--yes` skips the question for the user's own runs,

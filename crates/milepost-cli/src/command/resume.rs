@@ -1,7 +1,6 @@
 //! `resume`: shows which run was interrupted, why, and the brief to continue with. Without flags, it only
 //! reads.
 
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +24,7 @@ use crate::present::format;
 use crate::present::resume::{
     DecisionDocument, DismissedDocument, Examination, ResumeDocument, ResumeFormat, StartedDocument,
 };
+use crate::supervise;
 
 /// The default token budget of a brief.
 const BUDGET: u64 = 2000;
@@ -222,7 +222,16 @@ pub(super) fn set_working_directory(command: &mut Command, folder: Option<&Path>
     Ok(())
 }
 
-pub(super) fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
+/// Starts a program that takes over from this process. Returns only if that fails, or with the program's exit code where
+/// the platform cannot replace a process.
+pub(super) fn replace_process(name: &str, command: Command) -> CommandError {
+    match supervise::replace_process(command) {
+        Ok(ended) => CommandError::ChildExit(ended.code()),
+        Err(e) => cannot_start(name, &e),
+    }
+}
+
+fn cannot_start(name: &str, e: &std::io::Error) -> CommandError {
     let exit = if e.kind() == std::io::ErrorKind::NotFound { Exit::NoProgram } else { Exit::NotExecutable };
     CommandError::new(ReasonCode::Usage, format!("cannot start {name}: {e}"))
         .with_exit(exit)
@@ -266,7 +275,7 @@ fn start_agent(
         false => overview.worktree.as_ref().map(PathBuf::from),
     };
     set_working_directory(&mut command, folder.as_deref())?;
-    Ok(cannot_start(agent.program, &command.exec()))
+    Ok(replace_process(agent.program, command))
 }
 
 /// The command with which the run's agent resumes its own conversation.

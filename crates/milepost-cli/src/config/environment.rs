@@ -36,7 +36,7 @@ impl Environment {
                 .filter_map(|agent| agent.session_variable)
                 .find_map(|name| text(name).ok().flatten())
         };
-        let user = || ["USER", "LOGNAME"].into_iter().find_map(|name| text(name).ok().flatten());
+        let user = || USER_NAME.into_iter().find_map(|name| text(name).ok().flatten());
         let trust = variable("MILEPOST_TRUST").unwrap_or_default();
         Ok(Self {
             store: text("MILEPOST_STORE")?,
@@ -45,7 +45,7 @@ impl Environment {
             session: text("MILEPOST_SESSION")?,
             agent_session: agent_session(),
             user: user(),
-            home: variable("HOME").map(PathBuf::from),
+            home: home_folder(),
             user_file: config_folder().map(|folder| folder.join("config.toml")),
             trust: std::env::split_paths(&trust).filter(|path| !path.as_os_str().is_empty()).collect(),
         })
@@ -64,11 +64,20 @@ pub(crate) fn register_stores() {
             all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         milepost_postgres::register(Environment {
             variables: variables.filter(|(name, _)| name.starts_with("PG")).collect(),
-            home: variable("HOME").map(PathBuf::from),
-            user: ["USER", "LOGNAME"].into_iter().find_map(text),
+            home: home_folder(),
+            user: USER_NAME.into_iter().find_map(text),
             ..Environment::new()
         });
     }
+}
+
+/// The variables that name the user.
+const USER_NAME: [&str; 3] = ["USER", "LOGNAME", "USERNAME"];
+
+/// The user's home folder. On Windows, shells such as Git Bash also set `HOME`, but only `USERPROFILE` is always set.
+fn home_folder() -> Option<PathBuf> {
+    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    variable(name).map(PathBuf::from)
 }
 
 /// The folder for the user's settings, following the platform's convention.
@@ -111,15 +120,20 @@ pub(crate) fn columns() -> Option<usize> {
 /// The variable that tells Milepost to print completions. Its value is the name of the shell.
 pub(crate) const COMPLETION_VARIABLE: &str = "MILEPOST_COMPLETE";
 
-/// The program that opens an address in the user's browser. `None` if this process has no graphical session: there,
-/// `xdg-open` would start a browser in the terminal.
+/// The command that opens an address, its last argument, in the user's browser. `None` if this process has no graphical
+/// session: there, `xdg-open` would start a browser in the terminal.
 #[cfg(feature = "ui")]
-pub(crate) fn graphical_browser() -> Option<PathBuf> {
+pub(crate) fn graphical_browser() -> Option<std::process::Command> {
+    if cfg!(windows) {
+        let mut command = std::process::Command::new(find_program("rundll32")?);
+        command.arg("url.dll,FileProtocolHandler");
+        return Some(command);
+    }
     if cfg!(target_os = "macos") {
-        return find_program("open");
+        return find_program("open").map(std::process::Command::new);
     }
     let has_display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| variable(name).is_some());
-    find_program("xdg-open").filter(|_| has_display)
+    find_program("xdg-open").filter(|_| has_display).map(std::process::Command::new)
 }
 
 /// The shell that requests completions of a command line.
@@ -147,7 +161,7 @@ impl AgentEnvironment {
         let names = AGENTS.iter().flat_map(|agent| agent.folder_variables);
         let variables = names.filter_map(|name| Some((*name, absolute(name)?))).collect();
         Self {
-            user: absolute("HOME").map(|home| UserFolders { home, variables }),
+            user: home_folder().filter(|home| home.is_absolute()).map(|home| UserFolders { home, variables }),
             // Do not use another user's folder, for example under `sudo`.
             state: state_folder().filter(|folder| UserState::at(folder).is_ok()),
         }
@@ -180,12 +194,14 @@ fn program_name() -> ProgramName {
     }
 }
 
-/// Finds a program in the absolute folders of `PATH`.
-pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+/// Finds a program in the absolute folders of `PATH`. On Windows, the file of a program has one of a few extensions.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let extensions: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat", ".com"] } else { &[""] };
     let paths = variable("PATH").unwrap_or_default();
-    let mut all =
-        std::env::split_paths(&paths).filter(|folder| folder.is_absolute()).map(|dir| dir.join(name));
-    all.find(|path| is_executable(path))
+    std::env::split_paths(&paths).filter(|folder| folder.is_absolute()).find_map(|folder| {
+        let mut files = extensions.iter().map(|extension| folder.join(format!("{name}{extension}")));
+        files.find(|path| is_executable(path))
+    })
 }
 
 fn is_executable(path: &std::path::Path) -> bool {

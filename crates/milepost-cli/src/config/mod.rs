@@ -192,8 +192,10 @@ impl Config {
         };
         let mut warnings = Vec::new();
         // The user's own file may be behind symbolic links.
-        let user_file =
-            environment.user_file.clone().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
+        let user_file = environment
+            .user_file
+            .clone()
+            .map(|path| milepost::internal::fs::canonicalize(&path).unwrap_or(path));
         let user = match user_file.clone().map(|path| File::read(path, false)).transpose()? {
             Some(FileLookup::File(file)) => Some(file),
             Some(FileLookup::Refused(why)) => {

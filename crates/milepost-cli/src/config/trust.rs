@@ -52,7 +52,8 @@ impl Trust {
             warnings
                 .push(format!("{path} in MILEPOST_TRUST or {PATHS} is ignored: it is not an absolute path"));
         }
-        let paths = all.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path)).collect();
+        let paths =
+            all.into_iter().map(|path| milepost::internal::fs::canonicalize(&path).unwrap_or(path)).collect();
         let state = match super::state_folder() {
             Some(folder) => UserState::at(folder).map_err(|e| e.to_string()),
             None => Err("there is no home folder".to_owned()),

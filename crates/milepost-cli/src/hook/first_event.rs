@@ -50,7 +50,7 @@ fn obstacle(context: &Context<'_>) -> Option<&'static str> {
     let Some(repository) = &config.paths.repository else {
         return Some("this folder is not in a git repository that can be used");
     };
-    let home = config.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
+    let home = config.home.as_ref().and_then(|home| milepost::internal::fs::canonicalize(home).ok());
     let Some(home) = home else { return Some("your home folder is unknown") };
     if repository.is_rooted_at(&home) {
         return Some("the root of this repository is your home folder");

@@ -1,13 +1,18 @@
 //! Runs another program in the foreground, and passes its streams, signals and exit code through. Takes a
 //! command and returns how it ended. Knows nothing about checkpoints and prints nothing itself.
 
+#[cfg(windows)]
+mod console;
 mod output_files;
+#[cfg(unix)]
+mod redirected;
+mod replace;
+#[cfg(unix)]
 mod signals;
 mod tail;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +20,11 @@ use std::time::Instant;
 use milepost::model::{Outcome, OutcomeKind, OutcomeResult};
 use milepost::{AllowList, ReasonCode};
 
+#[cfg(windows)]
+use self::console::Signals;
 pub(crate) use self::output_files::OutputFiles;
+pub(crate) use self::replace::replace_process;
+#[cfg(unix)]
 use self::signals::Signals;
 use crate::error::{CommandError, Result};
 use crate::error_advice::Exit;
@@ -32,20 +41,25 @@ pub(crate) struct ProgramExit {
 }
 
 impl ProgramExit {
-    /// The exit code as shells report it: 128 plus the signal's number if a signal ended the program.
+    /// The exit code as shells report it: 128 plus the signal's number if a signal ended the program, and 255 instead of
+    /// a larger one.
     pub(crate) fn code(&self) -> u8 {
-        let by_signal = self.status.signal().map(|n| 128 + n);
-        self.status.code().or(by_signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+        let by_signal = self.signal().map(|n| 128 + n);
+        by_signal.or(self.status.code()).and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
     /// The signal that ended it.
     pub(crate) fn signal(&self) -> Option<i32> {
-        self.status.signal()
+        #[cfg(unix)]
+        return std::os::unix::process::ExitStatusExt::signal(&self.status);
+        #[cfg(not(unix))]
+        return console::ended_by_control_c(self.status).then_some(signal_hook::consts::SIGINT);
     }
 
     /// The name of the signal that ended it.
     pub(crate) fn signal_name(&self) -> Option<String> {
-        self.signal().map(signals::name)
+        let name = |signal| signal_hook::low_level::signal_name(signal).map(str::to_owned);
+        self.signal().map(|signal| name(signal).unwrap_or_else(|| format!("signal {signal}")))
     }
 
     /// Whether the user interrupted it, for example with Ctrl-C, and it did not succeed.

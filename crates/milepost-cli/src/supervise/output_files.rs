@@ -2,15 +2,12 @@
 //! process are redirected to, or a log file. Reads only what was written since the program started, and only
 //! a limited part of it. Never reads from a terminal, a pipe or a device.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use milepost::AllowList;
-use rustix::fs::{FileType, OFlags};
 
 /// Maximum size of the end that is kept, in bytes. Less than the limit of an outcome's summary, because a
 /// placeholder may be longer than the secret that it replaces.
@@ -32,41 +29,37 @@ pub(crate) struct OutputFiles {
 }
 
 #[derive(Debug)]
-struct OutputFile {
-    file: File,
+pub(super) struct OutputFile {
+    pub(super) file: File,
     /// The size of the file when the program started.
-    start: u64,
+    pub(super) start: u64,
 }
 
 impl OutputFiles {
-    /// The regular files that stdout and stderr of this process are redirected to.
+    /// The regular files that stdout and stderr of this process are redirected to. None on Windows, where a redirected
+    /// stream cannot be read.
     pub(crate) fn redirected() -> Self {
-        let (stdout, stderr) = (io::stdout(), io::stderr());
-        let mut files: Vec<OutputFile> = Vec::new();
-        for stream in [stdout.as_fd(), stderr.as_fd()] {
-            let Some((file, metadata)) = reopened(stream) else { continue };
-            let same = |other: &OutputFile| other.file.metadata().is_ok_and(|m| is_same(&m, &metadata));
-            if !files.iter().any(same) {
-                files.push(OutputFile { file, start: written(stream, &metadata) });
-            }
-        }
-        Self { files, log: None }
+        #[cfg(unix)]
+        return Self { files: super::redirected::files(), log: None };
+        #[cfg(not(unix))]
+        return Self::default();
     }
 
     /// A log file, which is created if it does not exist. Refuses anything but a regular file.
     pub(crate) fn log(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600).custom_flags(super::redirected::FLAGS);
+        }
+        let file = options.open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        let path = std::fs::canonicalize(path)?;
+        let path = milepost::internal::fs::canonicalize(path)?;
         Ok(Self { files: vec![OutputFile { file, start: metadata.len() }], log: Some(path) })
     }
 
@@ -112,7 +105,7 @@ impl OutputFile {
         let mut bytes = vec![0; usize::try_from(size - from).unwrap_or_default()];
         let mut filled = 0;
         while filled < bytes.len() {
-            match self.file.read_at(&mut bytes[filled..], from + filled as u64) {
+            match read_at(&self.file, &mut bytes[filled..], from + filled as u64) {
                 Ok(n @ 1..) => filled += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => break,
@@ -129,31 +122,11 @@ impl OutputFile {
     }
 }
 
-/// Opens the file of a stream for reading. `None` if it is not a regular file or cannot be read.
-fn reopened(stream: BorrowedFd<'_>) -> Option<(File, Metadata)> {
-    use std::os::fd::AsRawFd;
-    let about = rustix::fs::fstat(stream).ok()?;
-    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
-        return None;
-    }
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
-        .open(format!("/proc/self/fd/{}", stream.as_raw_fd()))
-        .ok()?;
-    let metadata = file.metadata().ok().filter(Metadata::is_file)?;
-    (metadata.ino() == about.st_ino && metadata.dev() == about.st_dev).then_some((file, metadata))
-}
-
-/// The position in a stream's file at which its next output begins.
-fn written(stream: BorrowedFd<'_>, metadata: &Metadata) -> u64 {
-    let appends = rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::APPEND));
-    let position = if appends { None } else { rustix::fs::tell(stream).ok() };
-    position.unwrap_or(metadata.len())
-}
-
-fn is_same(a: &Metadata, b: &Metadata) -> bool {
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, bytes, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, bytes, offset);
 }
 
 /// The last whole lines of some output, without secrets, in at most `limit` bytes. If even the last line
@@ -229,7 +202,8 @@ mod tests {
         file.write_all(b"new\n").unwrap();
         assert_eq!(log.end(&AllowList::default()), "new");
         let pipe = dir.path().join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
         assert_eq!(OutputFiles::log(&pipe).unwrap_err().to_string(), "not a regular file");
         assert!(OutputFiles::log(dir.path()).is_err());
     }

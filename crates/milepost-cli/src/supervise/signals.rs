@@ -1,4 +1,4 @@
-//! Forwards signals from this process to the program that it runs.
+//! Unix: forwards signals from this process to the program that it runs.
 //! A signal from the terminal reaches both processes, so it is not forwarded.
 
 use std::io;
@@ -84,12 +84,6 @@ fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
-}
-
-/// The name of a signal.
-pub(super) fn name(signal: i32) -> String {
-    let name = signal_hook::low_level::signal_name(signal);
-    name.map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
 #[cfg(test)]

@@ -343,7 +343,7 @@ fn set_socket(config: &mut Config, folder: &Path) {
 /// The driver has no Unix sockets on this platform, so the folder is an unknown host.
 #[cfg(not(unix))]
 fn set_socket(config: &mut Config, folder: &Path) {
-    config.host(&folder.to_string_lossy());
+    config.host(folder.to_string_lossy().into_owned());
 }
 
 fn socket_name(port: u16) -> String {

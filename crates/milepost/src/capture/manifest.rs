@@ -75,8 +75,8 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let message = |e: std::io::Error| e.to_string();
     match std::fs::symlink_metadata(&path) {
         Ok(about) if about.is_symlink() => {
-            path = std::fs::canonicalize(&path).map_err(message)?;
-            if !path.starts_with(std::fs::canonicalize(folder).map_err(message)?) {
+            path = crate::fs::canonicalize(&path).map_err(message)?;
+            if !path.starts_with(crate::fs::canonicalize(folder).map_err(message)?) {
                 return Err("the link points outside the project".to_owned());
             }
         }

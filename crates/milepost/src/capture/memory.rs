@@ -1,13 +1,12 @@
 //! Measures memory. Takes a process or the root of a process tree, and returns its current and peak resident
-//! memory from /proc. Without /proc, there is no result.
+//! memory, as far as the platform tells.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::fs::proc;
 use crate::model::MemoryUsage;
+use crate::platform::{memory_of_tree, resident_memory};
 
 /// The processes whose memory is measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +48,7 @@ pub(super) fn measure(process: &Process) -> Option<MemoryUsage> {
             Some(MemoryUsage { heap_used: *heap_used, ..memory(Some(used.rss), Some(used.peak))? })
         }
         Process::Tree { pid, with_root } => {
-            let used = resident_memory_of_tree(*pid, *with_root)?;
+            let used = memory_of_tree(*pid, *with_root)?;
             memory(Some(used.rss), Some(used.peak))
         }
         Process::Watched(watch) => {
@@ -57,54 +56,6 @@ pub(super) fn measure(process: &Process) -> Option<MemoryUsage> {
             memory(now, Some(watch.peak()).filter(|peak| *peak > 0))
         }
     }
-}
-
-/// Current resident bytes, and a lower bound of the peak.
-#[derive(Debug, Clone, Copy, Default)]
-struct ResidentMemory {
-    rss: u64,
-    peak: u64,
-}
-
-fn resident_memory(pid: u32) -> Option<ResidentMemory> {
-    // `read_file` returns only the beginning of the file, which contains the required lines.
-    let status = proc::read_file(&format!("/proc/{pid}/status"))?;
-    let value = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
-    };
-    // A zombie process has no memory.
-    let rss = value("VmRSS:")?;
-    Some(ResidentMemory { rss, peak: value("VmHWM:").unwrap_or(rss) })
-}
-
-/// The sum over a process tree. The peak is at least as large as any single process's peak.
-fn resident_memory_of_tree(root: u32, with_root: bool) -> Option<ResidentMemory> {
-    let (mut waiting, mut seen) = (vec![root], HashSet::from([std::process::id()]));
-    let mut total: Option<ResidentMemory> = None;
-    while let Some(pid) = waiting.pop() {
-        let is_root = pid == root;
-        if !seen.insert(pid) && !is_root {
-            continue;
-        }
-        if let Some(used) = resident_memory(pid).filter(|_| with_root || !is_root) {
-            let total = total.get_or_insert_default();
-            total.rss += used.rss;
-            total.peak = total.peak.max(used.peak);
-        }
-        waiting.extend(children(pid));
-    }
-    total.map(|used| ResidentMemory { peak: used.peak.max(used.rss), ..used })
-}
-
-/// The children of a process, started by any of its threads.
-fn children(pid: u32) -> Vec<u32> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let lists =
-        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-        .collect()
 }
 
 /// Samples the memory of a process tree: often at first, to measure short commands, then less and less often,
@@ -153,7 +104,7 @@ impl PeakWatch {
 
     /// Takes a sample; `None` if no process of the tree is running.
     fn sample(&self) -> Option<u64> {
-        let used = resident_memory_of_tree(self.pid, true)?;
+        let used = memory_of_tree(self.pid, true)?;
         self.peak.fetch_max(used.peak, Ordering::Relaxed);
         Some(used.rss)
     }

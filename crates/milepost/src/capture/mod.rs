@@ -182,7 +182,7 @@ impl From<Workspace> for WorkspaceCapture {
 /// Captures the workspace. Reads git and the watched folders in parallel.
 pub fn capture_workspace(options: &CaptureOptions, since: &CaptureBaseline) -> WorkspaceCapture {
     let deadline = Instant::now() + options.limits.time;
-    let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
+    let root = crate::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
     let mut store = StorePaths::of(options.store.as_ref());
     store.others.clone_from(&options.exclude);
     let repository = find_repository(options, &root);
@@ -214,7 +214,7 @@ pub fn capture_workspace(options: &CaptureOptions, since: &CaptureBaseline) -> W
 
 /// Whether a capture takes no time: no repository and no watched folder exists.
 pub fn is_instant(options: &CaptureOptions) -> bool {
-    let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
+    let root = crate::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
     watched_folders::watched_folders(&root, options).is_empty() && find_repository(options, &root).is_err()
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn find_repository(options: &CaptureOptions, root: &Path) -> Result<R
     let paths = ProjectPaths::find(root).map_err(|e| format!("{} cannot be read: {e}", root.display()))?;
     let Some(repository) = paths.repository else { return Err(NO_REPOSITORY.to_owned()) };
     let worktree = repository.worktree();
-    let home = options.home.as_ref().and_then(|home| std::fs::canonicalize(home).ok());
+    let home = options.home.as_ref().and_then(|home| crate::fs::canonicalize(home).ok());
     if !options.allow_home_repository
         && (worktree.parent().is_none() || home.is_some_and(|home| home == worktree))
     {
@@ -250,7 +250,7 @@ impl StorePaths {
     fn of(store: Option<&StoreUrl>) -> Self {
         let real = |path: &Path| {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            std::fs::canonicalize(&path).unwrap_or(path)
+            crate::fs::canonicalize(&path).unwrap_or(path)
         };
         let Some((store, path)) = store.and_then(|store| Some((store, store.path()?))) else {
             return Self { folder: None, file: None, others: Vec::new() };

@@ -20,7 +20,7 @@ const DIGEST_LIMIT: u64 = 64 << 20;
 /// no digest (`sha256_omitted`). Refuses anything but a regular file.
 pub fn file_reference(path: &Path, deadline: Instant) -> io::Result<FileRef> {
     // Symbolic links in the path are the agent's own, so they are followed.
-    let mut file = bounded::open(&std::fs::canonicalize(path)?)?;
+    let mut file = bounded::open(&crate::fs::canonicalize(path)?)?;
     let about = file.metadata()?;
     let mut reference = FileRef {
         blob: None,

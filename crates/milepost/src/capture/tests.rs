@@ -20,7 +20,7 @@ fn a_path_is_told_from_the_projects_root() {
 #[test]
 fn the_stores_own_files_are_no_work() {
     let dir = tempfile::tempdir().unwrap();
-    let root = std::fs::canonicalize(dir.path()).unwrap();
+    let root = crate::fs::canonicalize(dir.path()).unwrap();
     let own = StorePaths::of(Some(&StoreUrl::sqlite(root.join("m.db"))));
     for (name, holds) in [
         ("m.db", true),
@@ -113,7 +113,7 @@ fn memory_of_a_tree_counts_all_of_it() {
 #[test]
 fn time_that_is_up_leaves_the_rest_unlisted() {
     let dir = tempfile::tempdir().unwrap();
-    let root = std::fs::canonicalize(dir.path()).unwrap();
+    let root = crate::fs::canonicalize(dir.path()).unwrap();
     std::fs::create_dir(root.join(DEFAULT_WATCHED_FOLDER)).unwrap();
     std::fs::File::create(root.join(DEFAULT_WATCHED_FOLDER).join("a")).unwrap();
     let folders = watched_folders::watched_folders(&root, &CaptureOptions::at(&root));
@@ -136,7 +136,7 @@ fn time_that_is_up_leaves_the_rest_unlisted() {
 fn links_that_lead_out_of_the_project_are_not_followed() {
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
-    let base = std::fs::canonicalize(dir.path()).unwrap();
+    let base = crate::fs::canonicalize(dir.path()).unwrap();
     let root = base.join("project");
     for folder in ["project/docs", "project/own", "outside/deep"] {
         std::fs::create_dir_all(base.join(folder)).unwrap();

@@ -78,7 +78,7 @@ pub(super) fn list_files(
     for folder in folders {
         match fs::metadata(&folder.path) {
             Ok(kind) if kind.is_dir() => {
-                walk.top = fs::canonicalize(&folder.path).unwrap_or_else(|_| folder.path.clone());
+                walk.top = crate::fs::canonicalize(&folder.path).unwrap_or_else(|_| folder.path.clone());
                 if folder.may_be_outside || walk.top.starts_with(root) {
                     walk.walk_folder(&folder.path);
                 } else {
@@ -133,7 +133,7 @@ impl FolderWalk<'_> {
                 self.add_note(&folder, "is nested too deeply");
                 continue;
             }
-            let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
+            let real = crate::fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
             if self.store.contains(&real) {
                 continue;
             }
@@ -192,7 +192,7 @@ impl FolderWalk<'_> {
 
     /// Whether a symbolic link points outside both the project and the watched folder.
     fn leads_out(&self, link: &Path) -> bool {
-        let real = fs::canonicalize(link);
+        let real = crate::fs::canonicalize(link);
         real.is_ok_and(|real| !real.starts_with(self.root) && !real.starts_with(&self.top))
     }
 

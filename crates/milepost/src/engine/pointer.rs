@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Component, PathBuf};
 use std::time::{Duration, Instant};
@@ -168,7 +168,7 @@ impl Pointer {
         let folder = atomic::folder_of(&self.file);
         let is_below = folder.starts_with(&self.project.root)
             && !folder.components().any(|part| part == Component::ParentDir);
-        let real = fs::canonicalize(folder).map_err(|e| e.to_string())?;
+        let real = crate::fs::canonicalize(folder).map_err(|e| e.to_string())?;
         // The folder is opened for its lock, and opening a pipe would block.
         if !real.is_dir() {
             return Err(format!("{} is not a folder", real.display()));
@@ -200,7 +200,7 @@ impl Pointer {
         let Some(repository) = &self.project.repository else {
             return Err("not committed: the project is not in a git repository".to_owned());
         };
-        let folder = fs::canonicalize(atomic::folder_of(&self.file)).map_err(|e| e.to_string())?;
+        let folder = crate::fs::canonicalize(atomic::folder_of(&self.file)).map_err(|e| e.to_string())?;
         let file = folder.join(self.file.file_name().unwrap_or_default());
         let Ok(path) = file.strip_prefix(repository.worktree()) else {
             let worktree = repository.worktree().display();
@@ -288,6 +288,8 @@ fn edit(text: &str, key: &[String], value: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn key(path: &str) -> Vec<String> {

@@ -50,7 +50,7 @@ impl Milepost {
         capture: &WorkspaceCapture,
     ) -> Result<(Option<TakenSnapshot>, u32), (String, u32)> {
         let failed = |why: String| (why, 0);
-        let root = std::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
+        let root = crate::fs::canonicalize(&options.root).unwrap_or_else(|_| options.root.clone());
         let repository = capture::find_repository(options, &root).ok();
         let root = repository.as_ref().map_or(root, |repository| repository.worktree().to_owned());
         let record = stored.and_then(|stored| stored.row.record.as_deref().ok());

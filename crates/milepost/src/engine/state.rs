@@ -116,7 +116,7 @@ impl Milepost {
         }
         let written = |source| Error::File { path: to.to_owned(), what: "written", source };
         // Follow a symbolic link, so that its target is replaced and the link stays.
-        let target = fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
+        let target = crate::fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
         let before = match fs::read(&target) {
             Ok(bytes) if bytes == state.state.get().as_bytes() => return Ok(None),
             Ok(bytes) => Some(bytes),

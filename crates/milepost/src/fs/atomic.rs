@@ -4,8 +4,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::fs::bounded;
+use crate::fs::file_id::{self, FileId};
 
 /// Prefix of the names of temporary files, so that cleanup can find files that a crash left.
 pub const TEMP_PREFIX: &str = ".milepost-tmp-";
@@ -37,7 +39,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -> io::Result<()> {
     let replaced = fs::symlink_metadata(path).ok().filter(|about| mode == Mode::Shared && about.is_file());
     let temp = write_temp(path, bytes, mode, replaced.as_ref())?;
-    temp.persist(path).map_err(|e| e.error)?;
+    put_in_place(temp, path)?;
     Ok(())
 }
 
@@ -45,7 +47,7 @@ pub(crate) fn write_without_folder_sync(path: &Path, bytes: &[u8], mode: Mode) -
 pub(crate) fn write_derived(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut temp = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(folder_of(path))?;
     temp.write_all(bytes)?;
-    temp.persist(path).map_err(|e| e.error)?;
+    put_in_place(temp, path)?;
     Ok(())
 }
 
@@ -71,7 +73,7 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
     if !holds_expected(path) {
         return Ok(false);
     }
-    let ours = file_number(temp.path())?;
+    let ours = file_id::of_path(temp.path())?;
     match exchange(temp.path(), path) {
         Ok(true) if holds_expected(temp.path()) => sync_folder(folder).map(|()| true),
         Ok(true) => put_back(temp.path(), path, ours).map(|()| false),
@@ -79,7 +81,7 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
         // The exchange is not supported or not permitted. If a rename fails too, its error gives the reason.
         Ok(false) | Err(_) => {
-            temp.persist(path).map_err(|e| e.error)?;
+            put_in_place(temp, path)?;
             sync_folder(folder).map(|()| true)
         }
     }
@@ -87,27 +89,15 @@ pub(crate) fn replace(path: &Path, expected: Option<&[u8]>, bytes: &[u8]) -> io:
 
 /// Puts back the file that an exchange moved from `path` to `taken`. If another program puts a newer file at
 /// `path` in the meantime, the newest file stays there.
-fn put_back(taken: &Path, path: &Path, mut put_there: (u64, u64)) -> io::Result<()> {
+fn put_back(taken: &Path, path: &Path, mut put_there: FileId) -> io::Result<()> {
     loop {
-        let in_hand = file_number(taken)?;
+        let in_hand = file_id::of_path(taken)?;
         exchange(taken, path)?;
-        if file_number(taken)? == put_there {
+        if file_id::of_path(taken)? == put_there {
             return Ok(());
         }
         put_there = in_hand;
     }
-}
-
-/// Identifies a file independently of its name.
-fn file_number(path: &Path) -> io::Result<(u64, u64)> {
-    let about = fs::symlink_metadata(path)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        Ok((about.dev(), about.ino()))
-    }
-    #[cfg(not(unix))]
-    Ok((0, about.len()))
 }
 
 /// Exchanges two files in one step. Returns `false` if the file system or the platform does not support it.
@@ -127,6 +117,29 @@ fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
         let _ = (a, b);
         Ok(false)
     }
+}
+
+/// Renames a temporary file over a file or a free name.
+fn put_in_place(temp: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
+    let start = Instant::now();
+    let mut temp = temp;
+    loop {
+        match temp.persist(path) {
+            Ok(_) => return Ok(()),
+            Err(e) if is_in_use(&e.error) && start.elapsed() < IN_USE_TIMEOUT => temp = e.file,
+            Err(e) => return Err(e.error),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// How long to wait until other programs close a file that is to be replaced.
+const IN_USE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Whether a file cannot be replaced because a program has it open, such as a reader or a virus scanner. On Windows, both
+/// "access denied" and "sharing violation" may mean that.
+fn is_in_use(error: &io::Error) -> bool {
+    cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32))
 }
 
 /// Copies the permissions of the replaced file, and its group if that is permitted.
@@ -156,6 +169,8 @@ fn write_temp(
 ) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMP_PREFIX);
+    #[cfg(not(unix))]
+    let _ = mode;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -173,10 +188,12 @@ fn write_temp(
     Ok(temp)
 }
 
-/// Makes the directory entries of a folder durable.
+/// Makes the directory entries of a folder durable. Windows cannot sync folders; NTFS writes their changes to its journal.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     File::open(folder)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = folder;
     Ok(())
 }
 
@@ -189,6 +206,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     if !parent.exists() {
         create_folder(parent)?;
     }
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "this platform has no modes"))]
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     {
@@ -267,11 +285,11 @@ mod tests {
         let text = |path: &Path| fs::read_to_string(path).unwrap();
         put(&path, "ours");
         put(&taken, "edited");
-        put_back(&taken, &path, file_number(&path).unwrap()).unwrap();
+        put_back(&taken, &path, file_id::of_path(&path).unwrap()).unwrap();
         assert_eq!((text(&path), text(&taken)), ("edited".to_owned(), "ours".to_owned()));
         put(&path, "ours");
         put(&taken, "edited");
-        let ours = file_number(&path).unwrap();
+        let ours = file_id::of_path(&path).unwrap();
         put(&path, "edited again");
         put_back(&taken, &path, ours).unwrap();
         assert_eq!(text(&path), "edited again");

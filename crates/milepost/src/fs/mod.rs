@@ -4,9 +4,10 @@
 pub mod atomic;
 pub(crate) mod below;
 pub mod bounded;
-pub(crate) mod proc;
+pub(crate) mod file_id;
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// Converts a `NotFound` error to `None`.
 pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
@@ -14,4 +15,13 @@ pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
     }
+}
+
+/// The absolute path without symbolic links. On Windows, without the prefix `\\?\` where the path is valid without it:
+/// git and many other programs do not accept the prefix.
+pub fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    #[cfg(windows)]
+    return dunce::canonicalize(path);
+    #[cfg(not(windows))]
+    return std::fs::canonicalize(path);
 }

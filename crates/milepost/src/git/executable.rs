@@ -39,7 +39,7 @@ fn find_in(search_path: OsString, repository: &Repository) -> Option<Executable>
         .collect();
     let name = format!("git{}", std::env::consts::EXE_SUFFIX);
     // A symbolic link may still lead into the repository.
-    let is_outside = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|real| !of_project(&real));
+    let is_outside = |path: &PathBuf| crate::fs::canonicalize(path).is_ok_and(|real| !of_project(&real));
     let path =
         folders.iter().map(|folder| folder.join(&name)).find(|path| is_program(path) && is_outside(path))?;
     Some(Executable { path, search_path: std::env::join_paths(folders).ok()? })
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn only_absolute_folders_outside_the_repository_count() {
         let dir = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(dir.path()).unwrap();
+        let root = crate::fs::canonicalize(dir.path()).unwrap();
         let project = root.join("project");
         let bin = |folder: &Path, mode: u32| {
             fs::create_dir_all(folder).unwrap();

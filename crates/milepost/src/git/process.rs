@@ -12,6 +12,7 @@ use super::GitError;
 const STDERR_LIMIT: u64 = 4096;
 
 /// Time that git has to remove its lock files after SIGTERM.
+#[cfg(unix)]
 const GRACE: Duration = Duration::from_millis(200);
 
 /// Maximum memory that git may allocate. A repository can make it read endless files.

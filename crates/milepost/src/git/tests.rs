@@ -30,7 +30,7 @@ fn text(git: &Git, args: &[&str]) -> String {
 #[test]
 fn git_works_on_the_repository_that_it_is_given() {
     let dir = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(dir.path()).unwrap();
+    let root = crate::fs::canonicalize(dir.path()).unwrap();
     let repository = repository(&root);
     append(repository.git_dir().join("config"), "[core]\nworktree = /\nbare = false\n");
     let git = Git::new(&repository, soon()).unwrap();

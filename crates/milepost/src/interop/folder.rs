@@ -27,7 +27,7 @@ pub(super) struct SourceFolder<'p, 'q> {
 
 impl<'p, 'q> SourceFolder<'p, 'q> {
     pub(super) fn open(root: &Path, progress: &'p mut Progress<'q>) -> Result<Self, InteropError> {
-        let real = fs::canonicalize(root).map_err(InteropError::read(root))?;
+        let real = crate::fs::canonicalize(root).map_err(InteropError::read(root))?;
         Ok(Self { root: root.to_owned(), real, data: ForeignData::default(), progress, done: 0 })
     }
 
@@ -83,7 +83,7 @@ impl<'p, 'q> SourceFolder<'p, 'q> {
     }
 
     pub(super) fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, String> {
-        let real = fs::canonicalize(path).map_err(|e| match fs::symlink_metadata(path) {
+        let real = crate::fs::canonicalize(path).map_err(|e| match fs::symlink_metadata(path) {
             Ok(meta) if meta.is_symlink() => format!("a broken link: {e}"),
             _ => e.to_string(),
         })?;

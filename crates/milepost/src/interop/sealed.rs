@@ -126,7 +126,7 @@ pub(super) fn detect(path: &Path) -> Option<Format> {
 
 /// Opens a regular file. Symbolic links are followed, because the user gave the path.
 fn open_regular(path: &Path) -> io::Result<fs::File> {
-    bounded::open(&fs::canonicalize(path)?)
+    bounded::open(&crate::fs::canonicalize(path)?)
 }
 
 /// Writes one sealed document per line. A document that contains a line break is written as a JSON string.

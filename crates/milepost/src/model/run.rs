@@ -15,7 +15,7 @@ use super::{
 pub struct Owner {
     /// The process id.
     pub(crate) pid: u32,
-    /// The start time of the process, in clock ticks since boot.
+    /// The start time of the process: in clock ticks since boot on Linux, in seconds since 1970 elsewhere.
     #[getter(copy)]
     pub(crate) start_ticks: Option<u64>,
     /// The id of the boot that the process belongs to.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::fs::atomic;
-use crate::fs::bounded;
+use crate::fs::{bounded, file_id};
 use crate::model::RunId;
 
 /// A held lock. Dropping it releases the lock and removes the file.
@@ -57,17 +57,7 @@ pub(crate) fn remove_lock_file(folder: &Path, run: &RunId) {
 }
 
 fn is_still_there(file: &File, path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let (Ok(held), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
-        (held.dev(), held.ino()) == (named.dev(), named.ino())
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (file, path);
-        true
-    }
+    matches!((file_id::of_file(file), file_id::of_path(path)), (Ok(held), Ok(named)) if held == named)
 }
 
 impl Drop for OwnerLock {

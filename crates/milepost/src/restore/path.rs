@@ -32,8 +32,10 @@ fn problem(path: &[u8]) -> Option<&'static str> {
     if path.starts_with(b"/") {
         return Some("it is absolute");
     }
-    if cfg!(windows) && path.iter().any(|b| matches!(b, b'\\' | b':')) {
-        return Some("it contains a separator of this platform");
+    if cfg!(windows)
+        && let Some(why) = path.split(|b| *b == b'/').find_map(problem_on_windows)
+    {
+        return Some(why);
     }
     path.split(|b| *b == b'/').find_map(|component| match component {
         b"" => Some("it has an empty component"),
@@ -42,6 +44,28 @@ fn problem(path: &[u8]) -> Option<&'static str> {
         _ if is_reserved(component) => Some("it is in a folder of git or Milepost"),
         _ => None,
     })
+}
+
+/// Why a component cannot be the name of a file on Windows, or would refer to something else.
+fn problem_on_windows(component: &[u8]) -> Option<&'static str> {
+    const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+    const NUMBERED: [&str; 2] = ["com", "lpt"];
+    let Ok(text) = std::str::from_utf8(component) else { return Some("it is not valid UTF-8") };
+    if text.contains(|c: char| c < ' ' || matches!(c, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|')) {
+        return Some("it contains a character that Windows does not allow");
+    }
+    if text.ends_with(['.', ' ']) {
+        return Some("it ends with a dot or a space, which Windows ignores");
+    }
+    // The name of a device counts with any extension, and with spaces before it.
+    let stem = text.split('.').next().unwrap_or_default().trim_end().to_lowercase();
+    let is_number = |rest: &str| {
+        let mut chars = rest.chars();
+        matches!((chars.next(), chars.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
+    };
+    let is_numbered = |device: &str| stem.strip_prefix(device).is_some_and(is_number);
+    (DEVICES.contains(&stem.as_str()) || NUMBERED.into_iter().any(is_numbered))
+        .then_some("Windows reserves this name for a device")
 }
 
 /// Whether a file system could take the component for a reserved name: Windows ignores case, final dots and
@@ -112,6 +136,37 @@ mod tests {
             assert_eq!(check_path(&PathText::Text(good.to_owned())).unwrap(), good.as_bytes());
         }
         assert_eq!(check_path(&PathText::of(b"a\xff")).unwrap(), b"a\xff");
+    }
+
+    #[test]
+    fn names_that_windows_takes_for_something_else_are_recognised() {
+        for bad in [
+            "NUL",
+            "nul.txt",
+            "con",
+            "Aux.tar.gz",
+            "com1",
+            "LPT9.log",
+            "com²",
+            "conin$",
+            "nul .txt",
+            "a.",
+            "a ",
+            "a:b",
+            "a\\b",
+            "a?",
+            "a*",
+            "a|b",
+            "a\"b",
+            "a<b",
+            "a\nb",
+        ] {
+            assert!(problem_on_windows(bad.as_bytes()).is_some(), "{bad}");
+        }
+        assert!(problem_on_windows(b"a\xff").is_some());
+        for good in ["null", "console", "com", "com10", "lpt", "a.nul", ".con", "auxiliary", "a b", "ü"] {
+            assert_eq!(problem_on_windows(good.as_bytes()), None, "{good}");
+        }
     }
 
     #[test]

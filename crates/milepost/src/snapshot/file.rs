@@ -40,9 +40,14 @@ impl Signature {
 
     #[cfg(not(unix))]
     pub(super) fn of(about: &Metadata) -> Self {
-        let modified = about.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
-        let mtime = modified.map_or(0, |time| i64::try_from(time.as_nanosecond()).unwrap_or(0));
-        Self { size: about.len(), mtime, ctime: mtime, inode: 0, device: 0, mode: 0 }
+        let nanos = |time: io::Result<std::time::SystemTime>| {
+            let time = time.ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+            time.map_or(0, |time| i64::try_from(time.as_nanosecond()).unwrap_or(0))
+        };
+        let mtime = nanos(about.modified());
+        // The metadata has no file number. A file that replaces another one has its own time of creation.
+        let inode = nanos(about.created()).cast_unsigned();
+        Self { size: about.len(), mtime, ctime: mtime, inode, device: 0, mode: 0 }
     }
 
     /// Whether the file may change again without a new signature: it changed within two seconds before it

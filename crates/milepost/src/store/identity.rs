@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::StoreUrl;
 use crate::clock::{Clock, SystemClock};
-use crate::fs::{atomic, bounded};
+use crate::fs::{atomic, bounded, file_id};
 use crate::model::id::StoreId;
 use crate::owner;
 use crate::trust::{StoreRecord, UserState, user_id};
@@ -245,16 +245,7 @@ pub(crate) fn refuse_links(base: &Path, path: &Path) -> io::Result<()> {
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let number = |path: &Path| std::fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
-        number(a).is_some() && number(a) == number(b)
-    }
-    #[cfg(not(unix))]
-    {
-        a == b
-    }
+    matches!((file_id::of_path(a), file_id::of_path(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 #[cfg(test)]
@@ -265,7 +256,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_being_made_into_a_store_is_new() {
         let dir = tempfile::tempdir().unwrap();
-        let base = std::fs::canonicalize(dir.path()).unwrap();
+        let base = crate::fs::canonicalize(dir.path()).unwrap();
         let url = StoreUrl::files(base.join("store"));
         let state = UserState::at(base.join("state")).unwrap();
         let judged = || check_trust(&url, &base, Ok(&state)).0;

@@ -39,7 +39,7 @@ impl ProjectPaths {
     /// be used (a symbolic link, or a pointer to a git directory that does not point back) is a project
     /// outside git.
     pub fn find(folder: &Path) -> io::Result<Self> {
-        let folder = fs::canonicalize(folder)?;
+        let folder = crate::fs::canonicalize(folder)?;
         // A repository takes precedence over `.milepost` and `milepost.toml` in its subfolders.
         for at in folder.ancestors() {
             match dot_git(at) {

@@ -24,7 +24,7 @@ pub struct Repository {
 impl Repository {
     /// The repository whose worktree has this root, such as a submodule.
     pub(crate) fn at(folder: &Path) -> Option<Self> {
-        match dot_git(&fs::canonicalize(folder).ok()?) {
+        match dot_git(&crate::fs::canonicalize(folder).ok()?) {
             DotGit::Repository(repository) => Some(repository),
             DotGit::Absent | DotGit::Refused => None,
         }
@@ -128,14 +128,14 @@ pub(super) fn dot_git(folder: &Path) -> DotGit {
 /// The repository that the file `.git` points to, if that repository points back to this folder.
 fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
     let pointer = path_in(dot_git, "gitdir:")?;
-    let git_dir = fs::canonicalize(folder.join(pointer)).ok()?;
+    let git_dir = crate::fs::canonicalize(folder.join(pointer)).ok()?;
     if !is_there(&git_dir.join("HEAD")) {
         return None;
     }
     let commondir = git_dir.join("commondir");
     let common_dir = if is_there(&commondir) {
         // A linked worktree: `COMMON/worktrees/NAME/gitdir` contains the path of this `.git`.
-        let common_dir = fs::canonicalize(git_dir.join(path_in(&commondir, "")?)).ok()?;
+        let common_dir = crate::fs::canonicalize(git_dir.join(path_in(&commondir, "")?)).ok()?;
         let back = git_dir.join(path_in(&git_dir.join("gitdir"), "")?);
         let answers = back.file_name() == dot_git.file_name() && leads_to(back.parent()?, folder);
         (answers && git_dir.parent()? == common_dir.join("worktrees")).then_some(common_dir)?
@@ -150,7 +150,7 @@ fn pointed_to(folder: &Path, dot_git: &Path) -> Option<Repository> {
 }
 
 fn leads_to(path: &Path, folder: &Path) -> bool {
-    fs::canonicalize(path).is_ok_and(|real| real == folder)
+    crate::fs::canonicalize(path).is_ok_and(|real| real == folder)
 }
 
 /// Whether the path exists, dangling symbolic links included. Errors other than "not found" count as
@@ -241,7 +241,7 @@ mod tests {
         }
 
         fn at(&self, name: &str) -> PathBuf {
-            fs::canonicalize(self.0.path()).unwrap().join(name)
+            crate::fs::canonicalize(self.0.path()).unwrap().join(name)
         }
 
         fn git(&self, folder: &str, args: &[&str]) {

@@ -140,7 +140,7 @@ fn without_password(url: &str) -> String {
 /// Makes a path absolute and resolves the symbolic links of its parent folder, but not of its last component.
 fn resolve_folder(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match (path.parent().and_then(|folder| std::fs::canonicalize(folder).ok()), path.file_name()) {
+    match (path.parent().and_then(|folder| crate::fs::canonicalize(folder).ok()), path.file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
         _ => path,
     }

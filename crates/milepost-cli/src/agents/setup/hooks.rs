@@ -21,10 +21,15 @@ pub(crate) struct HookSettings {
 }
 
 /// A shell command that runs the hook if `milepost` is installed. Otherwise it consumes what the agent sends
-/// and prints nothing. It works in sh, bash, zsh and fish, because agents use different shells.
+/// and prints nothing. It works in sh, bash, zsh and fish, because agents use different shells. On Windows those
+/// are PowerShell, cmd and Git Bash, which have no other form in common than the plain command.
 macro_rules! hook_command {
     ($agent:literal) => {
-        concat!("command -v milepost >/dev/null 2>&1 && milepost hook ", $agent, " || cat >/dev/null")
+        if cfg!(windows) {
+            concat!("milepost hook ", $agent)
+        } else {
+            concat!("command -v milepost >/dev/null 2>&1 && milepost hook ", $agent, " || cat >/dev/null")
+        }
     };
 }
 pub(in crate::agents) use hook_command;

@@ -176,7 +176,7 @@ const SETTINGS_LIMIT: u64 = 64 << 20;
 fn resolve_within(path: &Path, project: Option<&PathBuf>) -> Result<PathBuf, Refusal> {
     let real = resolve_links(path)?;
     let outside = |project: &PathBuf| {
-        let root = fs::canonicalize(project).unwrap_or_else(|_| project.clone());
+        let root = milepost::internal::fs::canonicalize(project).unwrap_or_else(|_| project.clone());
         !real.starts_with(root)
     };
     match project.is_some_and(outside) {
@@ -311,7 +311,7 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, Refusal> {
 
 /// Resolves symbolic links, including those in the path of a file that does not exist yet.
 pub(super) fn resolve_links(path: &Path) -> Result<PathBuf, Refusal> {
-    if let Ok(real) = fs::canonicalize(path) {
+    if let Ok(real) = milepost::internal::fs::canonicalize(path) {
         return Ok(real);
     }
     if fs::symlink_metadata(path).is_ok_and(|kind| kind.is_symlink()) {

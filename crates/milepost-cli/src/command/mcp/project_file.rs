@@ -5,11 +5,9 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use milepost::AllowList;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use crate::error::{CommandError, Result};
 
@@ -36,6 +34,7 @@ impl From<io::Error> for Refused {
     }
 }
 
+#[cfg(unix)]
 impl From<rustix::io::Errno> for Refused {
     fn from(e: rustix::io::Errno) -> Self {
         Self::Failed(e.into())
@@ -70,27 +69,60 @@ fn open(root: &Path, given: &Path) -> Result<File, Refused> {
     let path = std::env::current_dir()?.join(given);
     let inside: PathBuf = path.strip_prefix(root).map_err(|_| Refused::Outside)?.into();
     let name = inside.file_name().ok_or(Refused::NotRegular)?;
-    let mut folder: OwnedFd = File::open(root)?.into();
-    for part in inside.parent().into_iter().flat_map(Path::components) {
-        folder = open_at(&folder, part.as_os_str(), FileType::Directory)?;
-    }
-    Ok(open_at(&folder, name, FileType::RegularFile)?.into())
+    open_below(root, inside.parent().unwrap_or(Path::new("")), name)
 }
 
-/// Opens an entry of a folder that must be of this type. The type is checked before opening, because opening
-/// a device can have side effects, and again on the opened file.
-fn open_at(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> Result<OwnedFd, Refused> {
-    let check = |found: FileType| match found {
-        found if found == wanted => Ok(()),
-        FileType::Symlink => Err(Refused::Link),
-        _ => Err(Refused::NotRegular),
+/// Opens a file of a folder below the root, one folder at a time.
+#[cfg(unix)]
+fn open_below(root: &Path, folder: &Path, name: &OsStr) -> Result<File, Refused> {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+    /// Opens an entry of a folder that must be of this type. The type is checked before opening, because opening
+    /// a device can have side effects, and again on the opened file.
+    fn open_at(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> Result<OwnedFd, Refused> {
+        let check = |found: FileType| match found {
+            found if found == wanted => Ok(()),
+            FileType::Symlink => Err(Refused::Link),
+            _ => Err(Refused::NotRegular),
+        };
+        let before = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        check(FileType::from_raw_mode(before.st_mode))?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+        check(FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode))?;
+        Ok(opened)
+    }
+
+    let mut at: OwnedFd = File::open(root)?.into();
+    for part in folder.components() {
+        at = open_at(&at, part.as_os_str(), FileType::Directory)?;
+    }
+    Ok(open_at(&at, name, FileType::RegularFile)?.into())
+}
+
+/// Opens a file of a folder below the root, after checking every part of its path. A folder that another program replaces
+/// by a link at the same moment is not noticed.
+#[cfg(not(unix))]
+fn open_below(root: &Path, folder: &Path, name: &OsStr) -> Result<File, Refused> {
+    let check = |path: &Path, wanted: fn(&std::fs::FileType) -> bool| {
+        let kind = std::fs::symlink_metadata(path)?.file_type();
+        match kind.is_symlink() {
+            true => Err(Refused::Link),
+            false if wanted(&kind) => Ok(()),
+            false => Err(Refused::NotRegular),
+        }
     };
-    let before = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    check(FileType::from_raw_mode(before.st_mode))?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-    check(FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode))?;
-    Ok(opened)
+    let mut at = root.to_owned();
+    for part in folder.components() {
+        at.push(part);
+        check(&at, std::fs::FileType::is_dir)?;
+    }
+    at.push(name);
+    check(&at, std::fs::FileType::is_file)?;
+    let file = File::open(&at)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Refused::NotRegular) }
 }
 
 /// Reads the whole file as text and redacts secrets.

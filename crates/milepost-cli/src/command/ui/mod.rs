@@ -5,7 +5,7 @@ mod projects;
 mod stop;
 
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use milepost::ReasonCode;
 use milepost_ui::{Server, StopHandle};
@@ -59,19 +59,16 @@ pub(crate) fn serve(args: &UiArgs, global: &Global, output: &Output) -> Result<(
     let browser = graphical_browser().filter(|_| opens);
     let document = UiDocument { url: server.url(), port: server.port(), opens: browser.is_some() };
     output.present(&document)?;
-    if let Some(browser) = browser {
+    if let Some(mut browser) = browser {
         let opened = server.one_time_url().and_then(|url| {
-            Command::new(&browser)
-                .arg(url)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
+            browser.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
         });
         match opened {
             // Waits, so that the browser does not remain as a zombie.
             Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-            Err(e) => output.message(&format!("Warning: cannot start {}: {e}", browser.display())),
+            Err(e) => {
+                output.message(&format!("Warning: cannot start {}: {e}", browser.get_program().display()))
+            }
         }
     }
     let notices = output.clone();

@@ -37,7 +37,8 @@ pub(super) fn open_folder(folder: &Folder, name: &[u8]) -> io::Result<Folder> {
 }
 
 pub(super) fn stat(folder: &Folder, name: &[u8]) -> io::Result<Stat> {
-    let found = fs::symlink_metadata(folder.join(name)?)?;
+    let path = folder.join(name)?;
+    let found = fs::symlink_metadata(&path)?;
     let kind = match found.file_type() {
         kind if kind.is_symlink() => Kind::Symlink,
         kind if kind.is_file() => Kind::File,
@@ -46,8 +47,9 @@ pub(super) fn stat(folder: &Folder, name: &[u8]) -> io::Result<Stat> {
     };
     let since_1970 = found.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let modified = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
-    // Without file numbers, no two names count as the same file.
-    Ok(Stat { kind, size: found.len(), executable: false, identity: (0, 0), links: 0, modified })
+    let identity = crate::fs::file_id::of_path(&path).unwrap_or_default();
+    // A link count of zero means that it is unknown whether the file has other names.
+    Ok(Stat { kind, size: found.len(), executable: false, identity, links: 0, modified })
 }
 
 pub(super) fn is_executable(_: &Metadata) -> bool {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::IndexError;
-use crate::fs::{atomic, bounded, if_exists};
+use crate::fs::{atomic, bounded, file_id, if_exists};
 use crate::store::project_paths;
 use crate::trust::user_id;
 
@@ -59,18 +59,9 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The inode number of the file; `None` if there is none.
+/// The number of the file; `None` if there is none.
 pub(super) fn number(path: &Path) -> Option<u64> {
-    let about = fs::symlink_metadata(path).ok()?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        Some(about.ino())
-    }
-    #[cfg(not(unix))]
-    {
-        about.is_file().then_some(0)
-    }
+    file_id::of_path(path).ok().map(|(_, number)| number)
 }
 
 /// Whether the file system supports the write-ahead log.
@@ -80,7 +71,7 @@ pub(super) fn is_wal_safe(path: &Path) -> bool {
 
 /// The path with the symbolic links of its folder resolved, because SQLite is told to refuse any link.
 pub(super) fn with_real_folder(path: &Path) -> PathBuf {
-    let folder = fs::canonicalize(atomic::folder_of(path));
+    let folder = crate::fs::canonicalize(atomic::folder_of(path));
     match (folder, path.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),
         _ => path.to_owned(),

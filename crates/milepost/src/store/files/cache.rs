@@ -34,9 +34,15 @@ impl Version {
         }
         #[cfg(not(unix))]
         {
-            let changed = meta.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-            let changed = changed.map_or((0, 0), |d| (d.as_secs() as i64, i64::from(d.subsec_nanos())));
-            Self { file: 0, length: meta.len(), changed }
+            let nanos = |time: std::io::Result<std::time::SystemTime>| {
+                let since = time.ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+                since.map_or((0, 0), |d| (d.as_secs() as i64, i64::from(d.subsec_nanos())))
+            };
+            // The metadata has no file number. A file that replaces another one has its own time of creation.
+            let (seconds, subsec) = nanos(meta.created());
+            let file =
+                seconds.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(subsec.cast_unsigned());
+            Self { file, length: meta.len(), changed: nanos(meta.modified()) }
         }
     }
 }

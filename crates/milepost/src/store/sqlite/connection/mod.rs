@@ -26,7 +26,7 @@ pub(super) enum Access {
     Write,
 }
 
-/// The inode number of the file at a path; `None` if there is no file.
+/// The number of the file at a path; `None` if there is no file.
 pub(super) fn file_number(path: &Path) -> Option<u64> {
     #[cfg(unix)]
     {
@@ -35,7 +35,7 @@ pub(super) fn file_number(path: &Path) -> Option<u64> {
     }
     #[cfg(not(unix))]
     {
-        path.exists().then_some(0)
+        crate::fs::file_id::of_path(path).ok().map(|(_, number)| number)
     }
 }
 
@@ -164,6 +164,7 @@ impl Db {
     /// Opens a copy in a temporary folder. In a folder where no file can be created, a WAL without
     /// its `-shm` file is unreadable.
     fn open_copy(path: &Path, flags: OpenFlags, wal: bool) -> Result<Self> {
+        #[cfg_attr(not(unix), allow(unused_mut, reason = "this platform has no modes"))]
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
