@@ -24,6 +24,9 @@ const PLACES: [(&str, &str); 7] = [
     (CHANGELOG, ""),
 ];
 
+/// Lock files that contain the crates of this repository.
+const LOCKS: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
+
 pub fn run(version: &str, is_dry_run: bool) -> Result<()> {
     let info = ReleaseInfo::read()?;
     check_version(version, &info.version)?;
@@ -34,6 +37,10 @@ pub fn run(version: &str, is_dry_run: bool) -> Result<()> {
     ensure!(is_dry_run || status.is_empty(), "commit or stash your changes first:\n{status}");
     let date = jiff::Zoned::now().date().to_string();
     let mut changes = Vec::new();
+    for file in LOCKS {
+        let before = fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
+        changes.push((file, replace_in_lock(&before, &info.version, version)));
+    }
     for (file, pattern) in PLACES {
         let before = fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
         let after = match file {
@@ -47,17 +54,14 @@ pub fn run(version: &str, is_dry_run: bool) -> Result<()> {
         for (file, after) in &changes {
             print_difference(file, after)?;
         }
-        println!("Would also update Cargo.lock, commit \"Release {version}\" and create the tag {tag}.");
+        println!("Would also commit \"Release {version}\" and create the tag {tag}.");
         return Ok(());
     }
     for (file, after) in &changes {
         fs::write(root().join(file), after).with_context(|| format!("cannot write {file}"))?;
     }
-    // Changes only the versions of this workspace's crates.
-    for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
-        let update = ["update", "--quiet", "--workspace", "--offline", "--manifest-path", manifest];
-        run_program(cargo().args(update))?;
-    }
+    let checked = read_output(cargo().args(["metadata", "--format-version", "1", "--locked", "--no-deps"]));
+    checked.context("the new versions do not agree; `git restore .` undoes the changes")?;
     run_program(git().args(["commit", "--quiet", "--all", "--message", &format!("Release {version}")]))?;
     run_program(git().args(["tag", "--annotate", &tag, "--message", &format!("Milepost {version}")]))?;
     println!("Committed and tagged {tag}.");
@@ -109,6 +113,20 @@ fn parse(version: &str) -> Result<([u64; 3], bool, Vec<u64>)> {
 fn replace_version(text: &str, pattern: &str, old: &str, new: &str) -> Option<String> {
     let (old, new) = (pattern.replace("{}", old), pattern.replace("{}", new));
     text.contains(&old).then(|| text.replace(&old, &new))
+}
+
+/// Replaces the versions of this repository's crates in a lock file.
+fn replace_in_lock(text: &str, old: &str, new: &str) -> String {
+    let (old, new) = (format!("version = \"{old}\""), format!("version = \"{new}\""));
+    let mut is_ours = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("name = ") {
+            is_ours = name.trim_matches('"').split('-').next() == Some("milepost");
+        }
+        lines.push(if is_ours && line == old { new.as_str() } else { line });
+    }
+    lines.join("\n") + "\n"
 }
 
 /// Moves what is unreleased into a section of the version.
@@ -175,6 +193,15 @@ mod tests {
              ## [0.1.0] - 2026-01-01\n\n- zero\n"
         );
         assert!(start_section(&after, "0.3.0", "2026-03-04").is_err(), "nothing is unreleased");
+    }
+
+    #[test]
+    fn only_our_crates_change_in_a_lock_file() {
+        let lock = "[[package]]\nname = \"milepost-cli\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"other\"\nversion = \"0.1.0\"\n";
+        let after = replace_in_lock(lock, "0.1.0", "0.2.0");
+        assert_eq!(after, lock.replacen("0.1.0", "0.2.0", 1));
+        let own = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+        assert_eq!(replace_in_lock(&own, "0.1.0", "0.1.0"), own);
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn gemini(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
 /// rest. The to-do list is a tool that users have to enable.
 fn codex(command: &mut Command, invocation: &Invocation<'_>, address: &str) {
     let model = match invocation.scope {
-        Scope::Project => "gpt-5.5",
+        Scope::Project | Scope::Plugin => "gpt-5.5",
         _ => "gpt-6.1-sol",
     };
     let provider = format!(

@@ -147,6 +147,9 @@ impl Case {
         let starts = format!("{}-", self.worker.name);
         ensure!(run.starts_with(&starts), "expected a run of {}, but it is {run}", self.worker.name);
         check_recorded_once(sandbox)?;
+        if self.scope == Scope::Plugin {
+            self.check_mcp_server(sandbox)?;
+        }
         self.report("hooks", &run);
         self.report("outcomes", &failed);
         self.report("files", FILE);
@@ -154,6 +157,15 @@ impl Case {
         let status = agent.kill()?;
         self.report("killed", &status.to_string());
         Ok(run)
+    }
+
+    /// Checks that the plugin's MCP server offers its tools to the model.
+    fn check_mcp_server(&self, sandbox: &Sandbox) -> Result<()> {
+        let requests = sandbox.endpoint.requests()?;
+        let named = requests.iter().find(|request| request["body"]["tools"].to_string().contains("milepost"));
+        ensure!(named.is_some(), "expected tools of milepost in a request");
+        self.report("MCP server", "its tools are in a request");
+        Ok(())
     }
 
     /// Checks that a run was interrupted, can be resumed and describes the work.

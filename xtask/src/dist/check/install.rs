@@ -71,6 +71,12 @@ pub(super) fn deb(build: &Build, folder: &Path) -> Outcome {
         ensure!(folder.join(wanted).exists(), "{wanted} is not in the package");
     }
     run_program(&mut dpkg(&["--verify", "milepost"]))?;
+    if !build.binary.is_dev {
+        // The folder has no C library, as on a system with another one.
+        let said =
+            shell::read_output(Command::new("chroot").arg(folder).args(["/usr/bin/milepost", "--version"]))?;
+        ensure!(said.contains(&build.info.version), "in the empty root folder, the program printed {said:?}");
+    }
     installed(folder.join("usr/bin"))
 }
 
@@ -157,8 +163,12 @@ pub(super) fn cargo(build: &Build, folder: &Path) -> Outcome {
 /// The newest matching package in the output folder.
 fn find(build: &Build, is_wanted: impl Fn(&str) -> bool) -> Result<Option<PathBuf>> {
     let files = crate::dist::sums::packages(&build.info.folder)?;
+    // A pre-release has other forms in Debian and Python.
+    let version = &build.info.version;
+    let versions = [version.clone(), version.replace('-', "~"), version.replace("-rc.", "rc")];
     Ok(files.into_iter().rfind(|file| {
         let name = file.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.contains(&build.info.version) && is_wanted(name))
+        let is_version = |name: &str| versions.iter().any(|version| name.contains(version));
+        name.is_some_and(|name| is_version(name) && is_wanted(name))
     }))
 }
