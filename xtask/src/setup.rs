@@ -56,7 +56,7 @@ pub const FOR_PORTABILITY: [Needed; 2] = [
 
 pub fn run() -> Result<()> {
     install(&NEEDED)?;
-    for target in portability::SHORT_TARGETS {
+    for (target, _) in portability::SHORT_TARGETS {
         if let Err(why) = add_rust_target(target) {
             println!(
                 "setup: the standard library for {target} is missing ({why}); this skips its type check"

@@ -52,6 +52,8 @@ pub struct Compilers {
     archiver: PathBuf,
     description: String,
     can_link: bool,
+    /// A target folder of its own, for what placeholders made: cargo would link it into real programs.
+    target_folder: Option<PathBuf>,
 }
 
 impl Compilers {
@@ -62,6 +64,7 @@ impl Compilers {
             archiver: script("no-ar", PLACEHOLDER_ARCHIVER)?,
             description: "its C code was not compiled".to_owned(),
             can_link: false,
+            target_folder: Some(folder()?.join("type-check")),
         })
     }
 
@@ -74,6 +77,7 @@ impl Compilers {
                 archiver: "x86_64-w64-mingw32-ar".into(),
                 description: "its C code with mingw-w64".to_owned(),
                 can_link: true,
+                target_folder: None,
             });
         }
         match zig() {
@@ -94,15 +98,20 @@ impl Compilers {
             archiver: script("zig-ar", &format!("#!/bin/sh\nexec \"{zig}\" ar \"$@\"\n"))?,
             description: "its C code with Zig".to_owned(),
             can_link: false,
+            target_folder: None,
         })
     }
 
-    /// Makes a cargo command use these compilers for a target.
+    /// Makes a cargo command build for a target with these compilers. Comes before `--`.
     pub fn set(&self, cargo: &mut Command, target: &str) {
         let name = target.replace('-', "_");
+        cargo.args(["--target", target]);
         cargo.env(format!("CC_{name}"), &self.compiler).env(format!("AR_{name}"), &self.archiver);
         // Otherwise the crate `cc` would ask Xcode.
         cargo.env("SDKROOT", "/");
+        if let Some(folder) = &self.target_folder {
+            cargo.env("CARGO_TARGET_DIR", folder);
+        }
     }
 
     pub fn description(&self) -> &str {

@@ -41,20 +41,23 @@ pub struct Wine {
 }
 
 impl Wine {
-    /// Creates the prefix. `None` without a working Wine.
+    /// Creates the prefix and starts the server. `None` without a working Wine.
     pub fn start() -> Result<Option<Self>> {
         let wine = Self { folder: target()?.join("portability/wine") };
         fs::create_dir_all(&wine.folder)?;
-        if !is_installed("wine") {
+        if !is_installed("wine") || !is_installed("wineserver") {
             return Ok(None);
         }
+        // The server and the services must not hold the pipes of a program that happens to start them.
+        let starts = |program: &str, args: &[&str]| {
+            let status =
+                wine.command(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            status.is_ok_and(|status| status.success())
+        };
         let version = ["reg", "add", r"HKCU\Software\Wine", "/v", "Version", "/d", "win10", "/f"];
-        Ok(wine
-            .command("wine")
-            .args(version)
-            .output()
-            .is_ok_and(|made| made.status.success())
-            .then_some(wine))
+        let is_ready =
+            starts("wineserver", &["-p"]) && starts("wine", &["wineboot"]) && starts("wine", &version);
+        Ok(is_ready.then_some(wine))
     }
 
     fn command(&self, program: &str) -> Command {
@@ -80,27 +83,34 @@ impl Wine {
         let cases = CASES.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
         for (name, case) in cases {
             let start = Instant::now();
-            let project = Project::new(self, name)?;
+            let project = Project::new(self)?;
             case(&project).with_context(|| format!("the case {name} of the program for Windows failed"))?;
             println!("portability: wine: {name} passed in {:.1} s", start.elapsed().as_secs_f64());
         }
-        let _ = self.command("wineserver").arg("-k").status();
         Ok(())
     }
 }
 
-/// A project folder without git: git for Windows is not installed.
+impl Drop for Wine {
+    /// Ends every program of the prefix.
+    fn drop(&mut self) {
+        let _ = self.command("wineserver").arg("-k").status();
+    }
+}
+
+/// A temporary project folder outside of any repository, because git for Windows is not installed.
 struct Project<'a> {
     wine: &'a Wine,
     folder: PathBuf,
+    _temporary: tempfile::TempDir,
 }
 
 impl<'a> Project<'a> {
-    fn new(wine: &'a Wine, name: &str) -> Result<Self> {
-        let folder = wine.folder.join("projects").join(name);
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder)?;
-        let project = Self { wine, folder };
+    fn new(wine: &'a Wine) -> Result<Self> {
+        let temporary = tempfile::tempdir()?;
+        let folder = temporary.path().join("project");
+        fs::create_dir(&folder)?;
+        let project = Self { wine, folder, _temporary: temporary };
         project.passes(&["init", "--agents", "none"])?;
         Ok(project)
     }
@@ -109,7 +119,7 @@ impl<'a> Project<'a> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.wine.command("wine");
         command.current_dir(&self.folder).arg(self.program()).args(args);
-        let home = windows_path(&self.folder.join("home"));
+        let home = windows_path(&self.folder.with_file_name("home"));
         for name in ["APPDATA", "LOCALAPPDATA", "USERPROFILE"] {
             command.env(name, &home);
         }
@@ -142,7 +152,7 @@ impl<'a> Project<'a> {
 
     /// What `runs` reports of a run.
     fn run(&self, id: &str) -> Result<Option<Value>> {
-        let runs = self.json(&["runs", "--all"])?;
+        let runs = self.json(&["runs"])?;
         let mut runs = runs["runs"].as_array().into_iter().flatten();
         Ok(runs.find(|run| run["run_id"] == id).cloned())
     }
@@ -219,7 +229,7 @@ fn notices_a_killed_owner(project: &Project<'_>) -> Result<()> {
         Ok(project.run("killed")?.is_some_and(|run| run["owner_alive"] == false))
     })?;
     let status = project.passes(&["status"])?;
-    ensure!(status.contains("crashed"), "the run does not count as crashed: {status}");
+    ensure!(status.contains("process_crash"), "the run does not count as crashed: {status}");
     let resumed = project.passes(&["resume"])?;
     ensure!(resumed.contains("killed"), "resume does not offer the run: {resumed}");
     Ok(())

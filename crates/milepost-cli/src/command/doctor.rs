@@ -71,9 +71,24 @@ pub(crate) fn execute(args: DoctorArgs, context: &Context<'_>) -> Result<DoctorD
         problems: report.problems,
         warnings,
         future: report.future,
+        platform_limits: PLATFORM_LIMITS,
         repairs: args.fix,
     })
 }
+
+/// What Milepost cannot do here. The complete list is in docs/limits.md.
+const PLATFORM_LIMITS: &[&str] = if cfg!(windows) {
+    &[
+        "Windows: Milepost's files are as private as the folder they are in",
+        "Windows: `restore` creates no symbolic links, and whether a file is executable is not recorded",
+        "Windows: after a power failure, a file that was just created or replaced may be missing",
+        "Windows: only `run --log FILE` keeps the end of a command's output in a file",
+    ]
+} else if cfg!(target_os = "linux") {
+    &[]
+} else {
+    &["durations use the wall clock, because this system has no id of its boot"]
+};
 
 /// Warns about checkpoints that are dated in the future, and names the first few.
 fn dated_in_future(future: &[FutureCheckpoint]) -> Option<Warning> {

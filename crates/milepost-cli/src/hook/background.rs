@@ -32,6 +32,10 @@ pub(super) fn start_sync(context: &Context<'_>) {
 
 /// Starts Milepost in this project, without a terminal. If that fails, a later hook or command does the work.
 fn start_detached(context: &Context<'_>, arguments: &[&str]) {
+    // On Windows, the process would keep the pipes of the agent open, and the agent would wait for it.
+    if cfg!(windows) {
+        return;
+    }
     let Ok(program) = std::env::current_exe() else { return };
     let mut command = Command::new(program);
     command.arg("-C").arg(&context.config.paths.root);

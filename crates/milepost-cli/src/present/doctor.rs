@@ -18,6 +18,9 @@ pub(crate) struct DoctorDocument {
     pub(crate) fixed: usize,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) future: Vec<FutureCheckpoint>,
+    /// What Milepost cannot do on this platform.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) platform_limits: &'static [&'static str],
     /// Whether repairs were requested (`--fix`).
     #[serde(skip)]
     pub(crate) repairs: bool,
@@ -44,6 +47,9 @@ impl Document for DoctorDocument {
         for warning in &self.warnings {
             let message = clean(&warning.message);
             text.push_str(&format!("{} {message}\n        {}\n", yellow("warning"), warning.fix));
+        }
+        for limit in self.platform_limits {
+            text.push_str(&format!("note    {limit}\n"));
         }
         if self.problems.is_empty() {
             text.push_str("No problems.\n");

@@ -89,8 +89,10 @@ impl Summary {
         let mut text = format!("{} {}\n", bold("milepost:"), parts.join(", "));
         text.push_str(&dim(&format!("  {checkpoints}: milepost summary {run}")));
         if !self.output_kept && self.result == OutcomeResult::Fail {
-            let hint = "  To keep the end of its output, add --log FILE, or redirect it to a file";
-            text.push_str(&format!("\n{}", dim(hint)));
+            // A redirected stream cannot be read on Windows.
+            let redirect = if cfg!(windows) { "" } else { ", or redirect it to a file" };
+            let hint = format!("  To keep the end of its output, add --log FILE{redirect}");
+            text.push_str(&format!("\n{}", dim(&hint)));
         }
         text
     }

@@ -6,7 +6,8 @@ use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::{CaptureBaseline, CaptureLimits, StorePaths, WorkspaceCapture, bytes_of, path_of, relative_path};
+use super::{CaptureBaseline, CaptureLimits, StorePaths, WorkspaceCapture, path_of, relative_path};
+use crate::fs::stored_bytes;
 use crate::git::{Git, GitError, is_object_name};
 use crate::model::{GitFacts, PathText, RenamedFile};
 use crate::store::Repository;
@@ -180,7 +181,7 @@ impl PathMapping {
         if self.worktree == self.root {
             return Some(PathText::of(bytes));
         }
-        Some(PathText::of(bytes_of(&relative_path(&self.root, &absolute))))
+        Some(PathText::of(&stored_bytes(&relative_path(&self.root, &absolute))))
     }
 }
 

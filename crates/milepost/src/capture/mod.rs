@@ -292,17 +292,6 @@ fn relative_path(root: &Path, path: &Path) -> PathBuf {
 }
 
 #[cfg(unix)]
-fn bytes_of(path: &Path) -> &[u8] {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes()
-}
-
-#[cfg(not(unix))]
-fn bytes_of(path: &Path) -> &[u8] {
-    path.as_os_str().as_encoded_bytes()
-}
-
-#[cfg(unix)]
 fn path_of(bytes: &[u8]) -> &Path {
     use std::os::unix::ffi::OsStrExt;
     Path::new(OsStr::from_bytes(bytes))

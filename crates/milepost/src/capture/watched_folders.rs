@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
-use super::{CaptureLimits, CaptureOptions, DEFAULT_WATCHED_FOLDER, StorePaths, bytes_of, relative_path};
+use super::{CaptureLimits, CaptureOptions, DEFAULT_WATCHED_FOLDER, StorePaths, relative_path};
+use crate::fs::stored_bytes;
 use crate::model::{PathText, WatchedFiles};
 
 /// Maximum number of notes to keep. Further notes are only counted.
@@ -200,7 +201,7 @@ impl FolderWalk<'_> {
         if self.store.contains(path) {
             return;
         }
-        let path = PathText::of(bytes_of(&relative_path(self.root, path)));
+        let path = PathText::of(&stored_bytes(&relative_path(self.root, path)));
         // The path is stored twice: in the list, and with its size.
         let cost = 2 * super::to_workspace::json_len(&path) + 12;
         if self.watched.files.len() >= self.max_files || cost > self.bytes {

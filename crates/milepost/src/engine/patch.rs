@@ -132,10 +132,10 @@ impl Worktree<'_> {
     /// A path relative to the root, in bytes. Empty for the root itself.
     fn filter(&self, path: &Path) -> Result<Vec<u8>, Error> {
         let inside = match path.is_absolute() {
-            true => path.strip_prefix(&self.root).ok(),
-            false => Some(path),
+            true => crate::fs::below(path, &self.root),
+            false => Some(path.to_owned()),
         };
-        let parts = inside.map(|path| path.components().filter(|part| *part != Component::CurDir));
+        let parts = inside.as_deref().map(|path| path.components().filter(|part| *part != Component::CurDir));
         let inside: Option<PathBuf> = parts.and_then(|parts| {
             parts.map(|part| matches!(part, Component::Normal(_)).then_some(part)).collect()
         });
@@ -146,7 +146,7 @@ impl Worktree<'_> {
                 source: ValidationError { path: String::new(), message },
             });
         };
-        Ok(crate::snapshot::bytes_of(&inside).to_vec())
+        Ok(crate::fs::stored_bytes(&inside).into_owned())
     }
 }
 

@@ -283,8 +283,8 @@ fn inside(root: &Path, file: &FileRef) -> Option<Vec<u8>> {
 
 /// A path relative to the root, in bytes; `None` if it is outside.
 pub(super) fn inside_root(root: &Path, path: &Path) -> Option<Vec<u8>> {
-    let path = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
+    let path = if path.is_absolute() { crate::fs::below(path, root)? } else { path.to_owned() };
     let path: std::path::PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
-    let bytes = crate::snapshot::bytes_of(&path);
-    is_inside(bytes).then(|| bytes.to_vec())
+    let bytes = crate::fs::stored_bytes(&path);
+    is_inside(&bytes).then(|| bytes.into_owned())
 }

@@ -5,9 +5,12 @@ pub mod atomic;
 pub(crate) mod below;
 pub mod bounded;
 pub(crate) mod file_id;
+mod paths;
 
 use std::io;
-use std::path::{Path, PathBuf};
+
+pub(crate) use self::paths::stored_bytes;
+pub use self::paths::{below, canonicalize};
 
 /// Converts a `NotFound` error to `None`.
 pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
@@ -15,13 +18,4 @@ pub fn if_exists<T>(result: io::Result<T>) -> io::Result<Option<T>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
     }
-}
-
-/// The absolute path without symbolic links. On Windows, without the prefix `\\?\` where the path is valid without it:
-/// git and many other programs do not accept the prefix.
-pub fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
-    #[cfg(windows)]
-    return dunce::canonicalize(path);
-    #[cfg(not(windows))]
-    return std::fs::canonicalize(path);
 }

@@ -32,14 +32,37 @@ fn read<T>(
 pub(crate) fn process(pid: u32) -> Option<ProcessInfo> {
     let kind = ProcessRefreshKind::nothing;
     let Ok(found) = read(pid, kind(), describe) else {
-        return Some(ProcessInfo { name: String::new(), parent: 0, start: None, has_ended: false });
+        return Some(hidden_process());
     };
-    let found = found?;
+    let Some(found) = found else {
+        return is_hidden(pid).then(hidden_process);
+    };
     // Windows never gives a child of an ended process another parent, and reuses the pid of that process.
     let is_older = |parent: &Process| start(parent) <= found.start;
     let has_parent = !cfg!(windows)
         || found.start.is_some() && matches!(read(found.parent, kind(), is_older), Ok(Some(true)));
     Some(ProcessInfo { parent: if has_parent { found.parent } else { 0 }, ..found })
+}
+
+/// A process that may exist, and of which nothing is known.
+fn hidden_process() -> ProcessInfo {
+    ProcessInfo { name: String::new(), parent: 0, start: None, has_ended: false }
+}
+
+/// Whether a process that is not listed exists nevertheless. The sandbox of an agent on macOS hides other processes, but it
+/// answers a signal to one of them with "not permitted".
+fn is_hidden(pid: u32) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, test_kill_process};
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::PERM))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = pid;
+        false
+    }
 }
 
 fn describe(process: &Process) -> ProcessInfo {

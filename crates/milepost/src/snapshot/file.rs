@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::FileContent;
-use crate::fs::bounded;
+use crate::fs::{bounded, stored_bytes};
 use crate::model::{BlobId, PathText};
 
 /// What identifies an unchanged file without reading it.
@@ -85,7 +85,7 @@ pub(super) fn examine(path: &Path, about: io::Result<Metadata>) -> Examined {
     let kind = about.file_type();
     if kind.is_symlink() {
         return Examined::Special(match std::fs::read_link(path) {
-            Ok(target) => FileContent::Symlink { target: PathText::of(bytes_of(&target)) },
+            Ok(target) => FileContent::Symlink { target: PathText::of(&stored_bytes(&target)) },
             Err(e) => cannot_read(&e),
         });
     }
@@ -191,17 +191,6 @@ fn describe(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }
-}
-
-#[cfg(unix)]
-pub(crate) fn bytes_of(path: &Path) -> &[u8] {
-    use std::os::unix::ffi::OsStrExt as _;
-    path.as_os_str().as_bytes()
-}
-
-#[cfg(not(unix))]
-pub(crate) fn bytes_of(path: &Path) -> &[u8] {
-    path.as_os_str().as_encoded_bytes()
 }
 
 /// The path with these bytes, relative to the worktree.

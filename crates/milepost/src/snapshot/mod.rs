@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 pub(crate) use cache::ToolWindow;
 pub(crate) use committed::CommittedReader;
 pub(crate) use entries::is_not_checked_out;
-pub(crate) use file::bytes_of;
 pub(crate) use manifest::SeriesId;
 pub use manifest::{FileContent, Manifest, ManifestEntry};
 pub(crate) use take::{ContentSink, PreviousManifest, SnapshotRequest, Snapshotter};
@@ -62,7 +61,7 @@ pub fn restore_folder(root: &Path, repository: Option<&Repository>, store: &str)
 
 /// Identifies a worktree in the names of roots: a hash of its path.
 pub(crate) fn worktree_key(root: &Path) -> String {
-    blake3::hash(bytes_of(root)).to_hex()[..16].to_owned()
+    blake3::hash(&crate::fs::stored_bytes(root)).to_hex()[..16].to_owned()
 }
 
 /// The present content of a path; `None` if it cannot be read.

@@ -93,8 +93,9 @@ impl ToolUse {
     /// `cwd` is the agent's folder.
     pub(crate) fn into_changes(self, project: &Path, cwd: Option<&Path>) -> Vec<Change> {
         let relative = |path: &str| {
-            let inside = Path::new(path).strip_prefix(project).ok();
-            inside.map_or_else(|| path.to_owned(), |path| path.to_string_lossy().into_owned())
+            let inside = milepost::internal::fs::below(Path::new(path), project);
+            let text = inside.map_or_else(|| path.to_owned(), |path| path.to_string_lossy().into_owned());
+            if cfg!(windows) { text.replace('\\', "/") } else { text }
         };
         let summary = match self.files.first() {
             Some(file) if self.summary == *file => relative(file),
