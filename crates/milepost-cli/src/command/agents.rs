@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use milepost::ReasonCode;
 
 use crate::agents::setup::{
-    Access, Action, Plan, Records, apply, find_plugin, inspect, inspect_scopes, plan_install, plan_uninstall,
+    Access, Action, Plan, ProgramName, Records, apply, find_plugin, inspect, inspect_scopes, plan_install,
+    plan_uninstall,
 };
 use crate::agents::{AGENTS, Agent, Roots, Scope, agent_names, find_agent};
 use crate::completion::Values;
@@ -321,9 +322,18 @@ impl<'a> AgentSetup<'a> {
         Ok(self.apply(&self.requests(Action::Install, agents, Scope::User)?))
     }
 
+    /// The path of the program that hooks run: the one in PATH, or the one that they name.
+    fn program(&self) -> Option<String> {
+        let on_path = self.environment.program("milepost").map(|path| path.display().to_string());
+        match &self.roots.program {
+            ProgramName::OnPath => on_path,
+            ProgramName::At(path) => Some(path.clone()),
+        }
+    }
+
     fn document(&self, plans: Vec<Plan>, failed: Failed, mode: Mode) -> SetupDocument {
-        let on_path = self.environment.program("milepost").is_some();
-        SetupDocument::new(plans, failed, mode, on_path, self.context.config.agents.record())
+        let can_run = self.program().is_some();
+        SetupDocument::new(plans, failed, mode, can_run, self.context.config.agents.record())
     }
 
     fn status(&self, agents: &[Agent], scopes: &[Scope]) -> StatusDocument {
@@ -346,7 +356,7 @@ impl<'a> AgentSetup<'a> {
                 value: self.context.config.agents.record(),
                 origin: setting.map_or(Origin::Default, |setting| setting.origin.clone()),
             },
-            program: program("milepost"),
+            program: self.program(),
             agents: agents.iter().map(inspect).collect(),
             elsewhere: elsewhere.map(|root| root.display().to_string()).collect(),
         }

@@ -155,9 +155,9 @@ pub(crate) struct SetupDocument {
     failed: Failed,
     #[serde(skip)]
     mode: Mode,
-    /// Whether `milepost` is on PATH.
+    /// Whether hooks find the program, in PATH or by its path.
     #[serde(skip)]
-    on_path: bool,
+    can_run: bool,
     /// Where hooks recorded before this command.
     #[serde(skip)]
     record_before: RecordScope,
@@ -180,7 +180,7 @@ impl SetupDocument {
         mut plans: Vec<Plan>,
         failed: Failed,
         mode: Mode,
-        on_path: bool,
+        can_run: bool,
         record_before: RecordScope,
     ) -> Self {
         let dry_run = mode == Mode::DryRun;
@@ -188,7 +188,7 @@ impl SetupDocument {
             let plain = |change| anstream::adapter::strip_str(&diff(change)).to_string();
             change.diff = change.has_effect().then(|| plain(change));
         }
-        Self { dry_run, plans, failed, mode, on_path, record_before, record_change: None }
+        Self { dry_run, plans, failed, mode, can_run, record_before, record_change: None }
     }
 
     /// Adds the change of the setting `agents.record`.
@@ -229,7 +229,7 @@ impl Document for SetupDocument {
     fn render(&self, output: &Output) -> Result<()> {
         output.write_text(&self.page())?;
         let installs = self.plans.iter().any(|plan| plan.action == Action::Install && plan.is_possible());
-        if installs && !self.on_path {
+        if installs && !self.can_run {
             output.message("Warning: milepost is not on PATH, so hooks and the MCP server cannot run it");
         }
         Ok(())

@@ -145,6 +145,11 @@ fn hooks_of_an_npm_package_do_not_start_node() {
     assert!(!again.contains("changed ") || again.contains("unchanged"), "{again}");
     let status = run_program(&env, &program, &["agents", "status", "--json"]);
     assert!(!status.contains("\"stale\":true"), "{status}");
+    // As for `npx`, there may be no `milepost` in PATH.
+    let mut alone = env.program(path);
+    let ran =
+        finished(alone.args(["agents", "install", "--all"]).env("PATH", "/usr/bin:/bin"), None).exits(0);
+    assert!(!ran.stderr.contains("not on PATH"), "{ran:?}");
     // A team's files work on every machine.
     run_program(&env, &program, &["agents", "install", "--all", "--project"]);
     for file in [".claude/settings.json", ".mcp.json", ".opencode/plugins/milepost.js"] {
