@@ -43,7 +43,13 @@ pub fn run(args: &[&str]) -> Result<()> {
             }
             run_under_wine(&[])
         }
-        _ => bail!("usage: cargo xtask portability [--short] | portability wine [CASE…]"),
+        targets if targets.iter().all(|target| TARGETS.contains(target)) => {
+            targets.iter().try_for_each(|target| lint(target))
+        }
+        _ => bail!(
+            "usage: cargo xtask portability [--short | TARGET…] | portability wine [CASE…]; the targets are {}",
+            TARGETS.join(", ")
+        ),
     }
 }
 
