@@ -8,6 +8,7 @@ mod capture;
 mod chart;
 mod files;
 mod history;
+mod layout;
 mod measure;
 mod overview;
 mod peers;
@@ -29,7 +30,7 @@ use measure::Row;
 
 type Bench = (&'static str, fn(bool) -> Result<Vec<Row>>);
 
-const ALL: [Bench; 23] = [
+const ALL: [Bench; 24] = [
     ("saves", saves::saves),
     ("fsyncs", process::fsyncs),
     ("process", process::whole_process),
@@ -38,6 +39,7 @@ const ALL: [Bench; 23] = [
     ("timeline", overview::timeline),
     ("status-all", overview::status_all),
     ("space", space::bytes),
+    ("layout", layout::layout),
     ("writers", writers::eight_writers),
     ("prune", prune::prune),
     ("redact", redact::redact_texts),
