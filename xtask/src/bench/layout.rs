@@ -76,7 +76,7 @@ fn long_log(binary: &Path, short: bool) -> Result<Row> {
     let save = |url: &StoreUrl, summaries: &mut RangeFrom<usize>| {
         save(binary, folder.path(), url, summaries.next().unwrap_or_default())
     };
-    let (long, little) = pairs(rounds, || save(&many, &mut summaries), || save(&few, &mut others))?;
+    let (many_lines, few_lines) = pairs(rounds, || save(&many, &mut summaries), || save(&few, &mut others))?;
     let what = format!("whole save in the file layout, {lines} lines in the log vs 10");
-    Ok(Row::times(what, long.median(), little.median(), 1.2))
+    Ok(Row::times(what, many_lines.median(), few_lines.median(), 1.2))
 }

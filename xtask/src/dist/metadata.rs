@@ -28,7 +28,7 @@ pub(super) fn build(build: &Build) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The name of the server in the MCP registry, which also stands in the npm package.
+/// The name of the server in the MCP registry. The npm package contains the same name.
 pub(super) fn server_name(info: &ReleaseInfo) -> String {
     let (owner, name) = info.owner_and_name();
     format!("io.github.{owner}/{name}")

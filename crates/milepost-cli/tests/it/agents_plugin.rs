@@ -1,5 +1,5 @@
-//! Plugins of the agents beside `agents install`, which must not both record, and installations from npm, whose hooks must
-//! not start Node.
+//! An agent that has both the plugin and the hooks of `agents install` must be recorded once. The hooks of an installation
+//! from npm must not start Node.
 
 use std::path::{Path, PathBuf};
 

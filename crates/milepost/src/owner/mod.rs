@@ -138,7 +138,7 @@ fn program_name(path: &str) -> &str {
     }
 }
 
-/// The extensions of programs on Windows, and of scripts that stand for programs.
+/// The extensions of programs and scripts on Windows.
 const EXTENSIONS: [&str; 5] = ["exe", "cmd", "bat", "com", "ps1"];
 
 /// This process's ancestors, nearest first, each read on demand. The last one may be unreadable.
